@@ -1,0 +1,2 @@
+make demo
+make test

@@ -1,0 +1,219 @@
+"""Building the objects of a checkpoint, and refusing those that stored bytes may not ask for.
+
+LangGraph's serializer imports and calls whatever the bytes name: who owns the store would run code in every
+client. So the names are judged first, in the very bytes that are loaded afterwards, and the serializer that
+loads them is told to build nothing else.
+
+Belongs here: that judgement and the loading. Does not belong here: the form of tagged JSON (`_bridge`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from collections.abc import Iterable
+from enum import Enum
+from functools import lru_cache
+from typing import Any, Final, Literal, NoReturn, TypeAlias
+
+from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from pydantic import BaseModel, Secret, SecretBytes, SecretStr
+
+from runmemory_core.errors import RunMemoryError
+from runmemory_langgraph._bridge import HOLDING_CODES, NAMING_CODES, Json, Typed, from_json, imported, unpack
+
+try:
+    from langgraph.checkpoint.serde import _msgpack as _langgraph
+except ImportError:  # the module is private; without its lists their types need `allow`, as the refusal says
+    _langgraph = None
+
+ClassName: TypeAlias = tuple[str, str]
+"""Module and name of a class, as stored."""
+
+Asked: TypeAlias = tuple[int, str, str, str]
+"""Extension code, module, name and method (or ``""``) of what stored bytes want called."""
+
+_METHOD_CODE: Final = 3
+_SAFE_TYPES: Final[frozenset[tuple[str, ...]]] = getattr(_langgraph, "SAFE_MSGPACK_TYPES", frozenset())
+_SAFE_METHODS: Final[frozenset[tuple[str, ...]]] = getattr(_langgraph, "SAFE_MSGPACK_METHODS", frozenset())
+_PLAIN_BASES: Final = frozenset[type]({BaseModel, Enum, SecretStr, SecretBytes, Secret})
+_PLAIN_KINDS: Final = frozenset({"null", "bytes", "bytearray"})
+_ONLY_DATETIME: Final = "LangGraph calls methods for datetime only; allowed, it comes back in its stored form"
+_SHOWN_CHARACTERS: Final = 200
+
+
+class DecodingRefused(RunMemoryError):
+    """Stored bytes ask for a class that was not allowed; nothing was imported, called or built.
+
+    Allow the class by ``allow=[…]`` if it is yours, or import its module before the checkpoint is read.
+    """
+
+    code = "decoding_refused"
+    http_status = 422
+
+
+def decode(
+    value: Json,
+    *,
+    serde: SerializerProtocol,
+    allow: Iterable[type | ClassName] = frozenset(),
+    on_unknown: Literal["raise", "raw"] = "raise",
+) -> Any:
+    """The object that ``serde`` serialized and `to_json` made JSON of.
+
+    Built are LangGraph's safe types, those in ``allow``, and pydantic models, dataclasses, enums and named
+    tuples whose module is imported already. Anything else raises `DecodingRefused`; with
+    ``on_unknown="raw"`` the tagged JSON comes back instead. A serializer that is neither LangGraph's nor
+    derived from it reads its own bytes by its own rules, except that a pickle is never handed on.
+    """
+    try:
+        return _load(_typed(value), serde, _names(frozenset(allow)))
+    except DecodingRefused:
+        if on_unknown == "raw":
+            return value
+        raise
+
+
+def _typed(value: Json) -> Typed:
+    try:
+        return from_json(value)
+    except ValueError as error:
+        message = f"what the store holds is {error}: it was changed there, or written by a newer release"
+        raise DecodingRefused(message) from error
+
+
+def _load(typed: Typed, serde: SerializerProtocol, allow: frozenset[ClassName]) -> Any:
+    kind, data = typed
+    if kind.partition("+")[0] == "pickle":
+        message = "a pickle is never loaded, since it can run any code: save values that msgpack can hold"
+        raise DecodingRefused(message)
+    if isinstance(serde, EncryptedSerializer) and type(serde).loads_typed is EncryptedSerializer.loads_typed:
+        # Decrypted here, to judge what is inside: a cipher need not prove who wrote it, nor as which kind.
+        kind, plus, cipher = kind.partition("+")
+        return _load((kind, serde.cipher.decrypt(cipher, data) if plus else data), serde.serde, allow)
+    if isinstance(serde, JsonPlusSerializer):
+        stock = _is_stock(serde)
+        if kind == "msgpack":
+            judged = _judged(data, allow, foreign_codes=not stock)
+            serde = _strict(judged) if stock else serde.with_msgpack_allowlist(judged)
+        elif kind == "json":
+            _refuse_constructors(data)
+        elif stock and kind not in _PLAIN_KINDS:
+            message = f"this checkpoint value is {_shown(kind)}: give the saver the serializer that wrote it"
+            raise DecodingRefused(message)
+    return serde.loads_typed((kind, data))
+
+
+def _is_stock(serde: JsonPlusSerializer) -> bool:
+    return type(serde) is JsonPlusSerializer and not getattr(serde, "_custom_unpack_ext_hook", False)
+
+
+@lru_cache(maxsize=128)
+def _strict(judged: frozenset[ClassName]) -> JsonPlusSerializer:
+    """A serializer that builds these and its safe types: no warning for them, a second lock for others."""
+    return JsonPlusSerializer(allowed_msgpack_modules=judged)
+
+
+@lru_cache(maxsize=32)
+def _names(allow: frozenset[type | ClassName]) -> frozenset[ClassName]:
+    return frozenset((a.__module__, a.__name__) if isinstance(a, type) else a for a in allow)
+
+
+# --- judging --------------------------------------------------------------------------------------------
+
+
+def _judged(data: bytes, allow: frozenset[ClassName], *, foreign_codes: bool) -> frozenset[ClassName]:
+    """The classes beyond LangGraph's safe types that the bytes ask for; all of them may be built."""
+    try:
+        asked = _asked(data, foreign_codes=foreign_codes)
+    except (ValueError, RecursionError) as error:
+        message = "this checkpoint value is not msgpack of the form that LangGraph's serializer writes"
+        raise DecodingRefused(message) from error
+    judged: set[ClassName] = set()
+    for code, module, name, method in asked:
+        if (module, name) in allow:
+            judged.add((module, name))
+        elif code == _METHOD_CODE:
+            if (module, name, method) not in _SAFE_METHODS:
+                _refuse(module, name, _ONLY_DATETIME)
+        elif (module, name) not in _SAFE_TYPES:
+            _judge_class(module, name)
+            judged.add((module, name))
+    return frozenset(judged)
+
+
+def _asked(data: bytes, *, foreign_codes: bool) -> set[Asked]:
+    """All that the bytes want called.
+
+    An unpacking of its own, so that it meets each extension that loading will meet, also one that a repeated
+    key hides from the result.
+    """
+    asked: set[Asked] = set()
+
+    def note(code: int, payload: bytes) -> None:
+        if code in NAMING_CODES:
+            match unpack(payload, note):
+                case [str(module), str(name), _]:
+                    asked.add((code, module, name, ""))
+                case [str(module), str(name), _, str(method)]:
+                    asked.add((code, module, name, method))
+                case _:
+                    raise ValueError(code)
+        elif code in HOLDING_CODES:
+            unpack(payload, note)
+        elif not foreign_codes:
+            raise ValueError(code)  # LangGraph's serializer would make None of it
+
+    unpack(data, note)
+    return asked
+
+
+def _judge_class(module: str, name: str) -> None:
+    if module not in sys.modules:
+        _refuse(module, name, f"its module is not imported here: import {_shown(module)} first")
+    found = imported(module, name)
+    if found is None:
+        _refuse(module, name, "its module has no such name at the top level (renamed, or defined further in)")
+    if not _is_plain_value_class(found):
+        _refuse(module, name, "it is no pydantic model, dataclass, enum or named tuple")
+
+
+def _is_plain_value_class(found: object) -> bool:
+    if not isinstance(found, type):
+        return False
+    bases: set[object] = {*found.__mro__}
+    return (
+        not _PLAIN_BASES.isdisjoint(bases)
+        or imported("pydantic.v1.main", "BaseModel") in bases
+        or (tuple in bases and hasattr(found, "_fields"))
+        or dataclasses.is_dataclass(found)
+    )
+
+
+def _refuse(module: str, name: str, why: str) -> NoReturn:
+    raise DecodingRefused(
+        f"this checkpoint asks for {_shown(f'{module}.{name}')}, which is not built: {why}; "
+        f"if the class is yours and safe to build, pass allow=[{_shown(repr((module, name)))}]",
+        module=_shown(module),
+        name=_shown(name),
+    )
+
+
+def _shown(text: str) -> str:
+    return text[:_SHOWN_CHARACTERS]
+
+
+def _refuse_constructors(data: bytes) -> None:
+    """Refuse an object in LangGraph's old JSON form; it is no longer written, only plain values pass."""
+
+    def refuse_marked(value: dict[str, Any]) -> None:
+        if "lc" in value:
+            raise DecodingRefused("this checkpoint value asks for an object in LangGraph's old JSON form")
+
+    try:
+        json.loads(data, object_hook=refuse_marked)
+    except (ValueError, RecursionError) as error:
+        raise DecodingRefused("this checkpoint value is not the JSON it is said to be") from error

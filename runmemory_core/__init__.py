@@ -1,0 +1,67 @@
+"""Run Memory: save a checkpoint after every step; after a crash, resume instead of starting over.
+
+This is the public API. Importing it loads no HTTP library, no SQLite and no server: the parts load on use.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from runmemory_core.errors import (
+    AccountRequired,
+    AdapterRun,
+    CheckpointGone,
+    IdempotencyKeyReused,
+    InvalidJson,
+    InvalidRequest,
+    NotFound,
+    OverQuota,
+    RunDeleted,
+    RunFinished,
+    RunMemoryError,
+    SeqConflict,
+    StaleAttempt,
+    StateTooLarge,
+    StoreError,
+    Unauthorized,
+    Unavailable,
+)
+
+if TYPE_CHECKING:
+    from runmemory_core.client import AsyncClient, AsyncRun, Client, Run
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AccountRequired",
+    "AdapterRun",
+    "AsyncClient",
+    "AsyncRun",
+    "CheckpointGone",
+    "Client",
+    "IdempotencyKeyReused",
+    "InvalidJson",
+    "InvalidRequest",
+    "NotFound",
+    "OverQuota",
+    "Run",
+    "RunDeleted",
+    "RunFinished",
+    "RunMemoryError",
+    "SeqConflict",
+    "StaleAttempt",
+    "StateTooLarge",
+    "StoreError",
+    "Unauthorized",
+    "Unavailable",
+]
+
+_LATER = frozenset({"AsyncClient", "AsyncRun", "Client", "Run"})
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        from runmemory_core import client  # noqa: PLC0415 - loaded on first use
+
+        return getattr(client, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,130 @@
+"""Where a client's calls go: arguments first, then the environment, then this machine's own file.
+
+The only module besides the service's settings that reads the environment.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from runmemory_core.errors import InvalidRequest
+from runmemory_core.model import Caller
+
+if TYPE_CHECKING:
+    from runmemory_core.store import Store
+    from runmemory_core.transports import AsyncTransport, Transport
+
+HOSTED_URL = "https://memory.cloudforbots.com"
+logger = logging.getLogger("runmemory")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Target:
+    """Where to connect to; its repr shows no key."""
+
+    url: str
+    api_key: str | None
+    timeout_seconds: float
+    caller: Caller
+
+    def __repr__(self) -> str:
+        return f"Target({self.url!r}, api_key={'****' if self.api_key else None})"
+
+    @property
+    def embedded(self) -> bool:
+        """Whether the engine runs in this process."""
+        return self.url.startswith("sqlite:")
+
+
+def target(
+    url: str | None,
+    *,
+    api_key: str | None,
+    timeout_seconds: float,
+    keep: int | None,
+    expire_after: timedelta | None,
+) -> Target:
+    """The target for a client's arguments; raises `InvalidRequest` for ones that contradict each other."""
+    api_key = api_key or os.environ.get("RUNMEMORY_API_KEY") or None
+    url = url or os.environ.get("RUNMEMORY_URL") or (HOSTED_URL if api_key else default_url())
+    caller = Caller()
+    if url.startswith("sqlite:"):
+        kept_for_ms = None if expire_after is None else int(expire_after.total_seconds() * 1_000)
+        if keep is not None and keep < 1:
+            raise InvalidRequest(f"keep is {keep}; at least 1 checkpoint must stay", pointers={"/keep": "below 1"})
+        caller = replace(caller, limits=replace(caller.limits, keep=keep, kept_for_ms=kept_for_ms))
+    elif not re.match(r"https?://[^/]", url):
+        raise InvalidRequest(
+            f"cannot tell what {_without_userinfo(url)!r} is: use https://host, or sqlite:///path for a file",
+            pointers={"/url": "unknown scheme"},
+        )
+    elif keep is not None or expire_after is not None:
+        raise InvalidRequest(
+            "keep and expire_after are the service's to decide: they can be set for an embedded store only",
+            pointers={"/keep": "embedded only"},
+        )
+    return Target(url.rstrip("/"), api_key, timeout_seconds, caller)
+
+
+def _without_userinfo(url: str) -> str:
+    return re.sub(r"//[^/@]*@", "//****@", url)
+
+
+def default_url() -> str:
+    """The file of this machine's own store."""
+    import platformdirs  # noqa: PLC0415 - only the embedded default needs it
+
+    path = Path(platformdirs.user_data_dir("runmemory", appauthor=False)) / "runmemory.db"
+    _tell_once(path)
+    return f"sqlite:///{path}"
+
+
+@cache
+def _tell_once(path: Path) -> None:
+    logger.info("runmemory: saving to %s (this machine only)", path)
+    if _in_container():
+        logger.warning(
+            "runmemory: this looks like a container, and %s may vanish with it: mount a volume there, "
+            "or set RUNMEMORY_URL and RUNMEMORY_API_KEY",
+            path,
+        )
+
+
+def _in_container() -> bool:
+    marks = (Path("/.dockerenv"), Path("/run/.containerenv"))
+    return "KUBERNETES_SERVICE_HOST" in os.environ or any(mark.exists() for mark in marks)
+
+
+def _store(where: Target) -> Store:
+    from runmemory_core.store import open_store  # noqa: PLC0415 - SQLite is loaded on demand
+
+    return open_store(where.url)
+
+
+def connect(where: Target) -> Transport:
+    """The blocking transport; loads only what it needs."""
+    if where.embedded:
+        from runmemory_core.transports.embedded import EmbeddedTransport  # noqa: PLC0415
+
+        return EmbeddedTransport(_store(where), caller=where.caller)
+    from runmemory_core.transports.http import HttpTransport  # noqa: PLC0415
+
+    return HttpTransport(where.url, api_key=where.api_key, timeout_seconds=where.timeout_seconds)
+
+
+def connect_async(where: Target) -> AsyncTransport:
+    """The transport for an event loop; needs none to be running yet."""
+    if where.embedded:
+        from runmemory_core.transports.embedded import AsyncEmbeddedTransport  # noqa: PLC0415
+
+        return AsyncEmbeddedTransport(_store(where), caller=where.caller)
+    from runmemory_core.transports.http import AsyncHttpTransport  # noqa: PLC0415
+
+    return AsyncHttpTransport(where.url, api_key=where.api_key, timeout_seconds=where.timeout_seconds)

@@ -1,0 +1,214 @@
+"""The blocking client. `AsyncClient` has the same surface; a test compares them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any, Literal
+
+from runmemory_core.client._calls import ReplyModel, make_call, read_reply
+from runmemory_core.client._connect import connect, target
+from runmemory_core.client._run import Run
+from runmemory_core.model import RunStatus
+from runmemory_core.operations.calls import Call
+from runmemory_core.operations.storage import (
+    ClaimReply,
+    CommitReply,
+    CountReply,
+    EntriesReply,
+    FetchReply,
+)
+from runmemory_core.operations.tools import ListReply, ReportReply, ResumeReply, SaveReply, UsageReply
+from runmemory_core.transports import Transport
+
+
+def _arguments(given: Mapping[str, Any]) -> dict[str, Any]:
+    """A method's own arguments, from its ``locals()``."""
+    return {name: value for name, value in given.items() if name != "self"}
+
+
+class Client:
+    """Blocking client of the five tools and, under `store`, of the storage interface.
+
+    Without ``url`` and key it is a file of this machine; see the guide on connecting. ``keep`` and ``expire_after``
+    bound what an embedded store holds. Safe to share between threads.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        api_key: str | None = None,
+        timeout_seconds: float = 30.0,
+        keep: int | None = None,
+        expire_after: timedelta | None = None,
+        redacts: bool = True,
+    ) -> None:
+        self._target = target(
+            url, api_key=api_key, timeout_seconds=timeout_seconds, keep=keep, expire_after=expire_after
+        )
+        self._redacts = redacts
+        self._transport: Transport = connect(self._target)
+
+    def __repr__(self) -> str:
+        return f"Client({self._target!r})"
+
+    @property
+    def where(self) -> str:
+        """Where this client saves, for people."""
+        return self._transport.where
+
+    @property
+    def remote(self) -> bool:
+        """Whether calls leave this process."""
+        return self._transport.remote
+
+    @property
+    def store(self) -> StoreClient:
+        """The storage interface for adapters."""
+        return StoreClient(self)
+
+    def run(self, run_id: str | int, *, job: str | None = None, again: bool = False) -> Run:
+        """A run for plain Python, used in ``with``: resumes on entry, finishes on a clean exit."""
+        return Run(self, str(run_id), job=job, again=again)
+
+    def resume(
+        self,
+        run_id: str | int,
+        *,
+        peek: bool = False,
+        seq: int | None = None,
+        attempt: int | None = None,
+        start_over: bool = False,
+        done_cursor: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> ResumeReply:
+        """What a run left and the work already done; call first, and after each start of the process.
+
+        Raises `CheckpointGone` for a ``seq`` that retention removed, `StaleAttempt` for an old ``attempt``.
+        """
+        return self._ask(ResumeReply, "resume", _arguments(locals()))
+
+    def save_checkpoint(
+        self,
+        run_id: str | int,
+        step: str,
+        *,
+        state: Mapping[str, Any] | str | None = None,
+        done: Sequence[str | int] | None = None,
+        next_step: str | None = None,
+        status: RunStatus | None = None,
+        error: str | None = None,
+        attempt: int | None = None,
+        job: str | None = None,
+        idempotency_key: str | None = None,
+        expected_seq: int | None = None,
+    ) -> SaveReply:
+        """Save after a completed step; returns once it is on disk. ``state`` is at most 262,144 bytes of JSON.
+
+        Raises `InvalidJson`, `StateTooLarge`, `StaleAttempt`, `SeqConflict`, `RunFinished`, `RunDeleted`,
+        `OverQuota`, `Unavailable`; nothing was kept then.
+        """
+        return self._ask(SaveReply, "save_checkpoint", _arguments(locals()))
+
+    def list_checkpoints(
+        self,
+        run_id: str | int | None = None,
+        *,
+        unfinished: bool = False,
+        limit: int = 20,
+        cursor: str | None = None,
+    ) -> ListReply:
+        """Checkpoints newest first, of one run or of all."""
+        return self._ask(ListReply, "list_checkpoints", _arguments(locals()))
+
+    def weekly_report(self) -> ReportReply:
+        """The last 7 days in words and numbers; sends nothing."""
+        return self._ask(ReportReply, "weekly_report", {})
+
+    def usage_and_upgrade(self) -> UsageReply:
+        """Calls used today, the plan and its limits."""
+        return self._ask(UsageReply, "usage_and_upgrade", {})
+
+    def send(self, model: type[ReplyModel], call: Call) -> ReplyModel:
+        """Send a prepared call; for adapters and the methods above."""
+        return read_reply(model, self._transport.send(call))
+
+    def _ask(self, model: type[ReplyModel], name: str, arguments: Mapping[str, Any]) -> ReplyModel:
+        call = make_call(name, arguments, remote=self._transport.remote, redacts=self._redacts)
+        return self.send(model, call)
+
+    def close(self) -> None:
+        """Release connections; what was acknowledged is safe already."""
+        self._transport.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class StoreClient:
+    """What adapters use; see `runmemory_core.operations.storage` for shapes. Values are redacted by the adapter."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def claim(self, run_id: str, adapter: str) -> ClaimReply:
+        """Raise and return the attempt of an adapter's run."""
+        return self._ask(ClaimReply, "claim", _arguments(locals()))
+
+    def commit(
+        self,
+        run_id: str,
+        adapter: str,
+        *,
+        operations: Sequence[Mapping[str, Any]],
+        parts: Mapping[str, str],
+        attempt: int | None = None,
+    ) -> CommitReply:
+        """Record changes in order, all or nothing; `CommitReply.missing` names parts to send along again."""
+        return self._ask(CommitReply, "commit", _arguments(locals()))
+
+    def fetch(self, run_id: str, *, lane: str = "", key: str | None = None) -> FetchReply:
+        """One checkpoint with writes and parts, the lane's latest without ``key``; raises `CheckpointGone`."""
+        return self._ask(FetchReply, "fetch", _arguments(locals()))
+
+    def history(
+        self,
+        run_id: str | None = None,
+        *,
+        adapter: str | None = None,
+        lane: str | None = None,
+        key: str | None = None,
+        before: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> EntriesReply:
+        """A page of checkpoints, newest first by key; ``cursor`` of the reply leads to the next."""
+        return self._ask(EntriesReply, "history", _arguments(locals()))
+
+    def chain(self, run_id: str, *, key: str, lane: str = "", limit: int = 500) -> EntriesReply:
+        """A checkpoint and its ancestors, newest first."""
+        return self._ask(EntriesReply, "chain", _arguments(locals()))
+
+    def delete_run(self, run_id: str) -> CountReply:
+        """Delete a run; a tombstone refuses late writes for 7 days."""
+        return self._ask(CountReply, "delete_run", _arguments(locals()))
+
+    def delete_by_metadata(self, adapter: str, *, metadata: Mapping[str, Any]) -> CountReply:
+        """Delete the checkpoints whose metadata equals ``metadata``."""
+        return self._ask(CountReply, "delete_by_metadata", _arguments(locals()))
+
+    def copy_run(self, run_id: str, *, target_run_id: str) -> CountReply:
+        """Copy a run whole to a run_id that does not exist."""
+        return self._ask(CountReply, "copy_run", _arguments(locals()))
+
+    def prune(self, run_id: str, *, strategy: Literal["keep_latest", "delete"] = "keep_latest") -> CountReply:
+        """Keep only each lane's latest checkpoint with the ancestors it needs, or delete the run."""
+        return self._ask(CountReply, "prune", _arguments(locals()))
+
+    def _ask(self, model: type[ReplyModel], name: str, arguments: Mapping[str, Any]) -> ReplyModel:
+        return self._client.send(model, make_call(name, arguments, remote=self._client.remote, redacts=False))

@@ -1,0 +1,104 @@
+"""Between a state and what lies in the database: nodes in the checkpoint's body, texts in parts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic_core import from_json
+
+from runmemory_core import parts
+from runmemory_core.engine._context import Context
+from runmemory_core.operations.wire import write
+from runmemory_core.store import Tx
+from runmemory_core.store.codec import unpack
+
+WHOLE_CHARACTERS = 4_096
+"""A state up to this size is kept as one text: parts would cost more than they save."""
+
+_WHOLE = '{"=":'
+
+
+def state_body(text: str, new_parts: dict[str, str]) -> str:
+    """The body that keeps a state's JSON ``text``; what does not fit is added to ``new_parts``."""
+    if len(text) <= WHOLE_CHARACTERS:
+        return f"{_WHOLE}{text}}}"
+    return write(parts.split_object(from_json(text), new_parts))
+
+
+def state_text(at: Context, checkpoint: Any) -> str:
+    """The JSON text of a stored checkpoint's state, exactly as it was measured."""
+    body = unpack(checkpoint["body"])
+    if body.startswith(_WHOLE):
+        return body[len(_WHOLE) : -1]
+    return parts.join(_node(body), lambda address: part_text(at, checkpoint["run"], address))
+
+
+def part_text(at: Context, run: int, address: str) -> str:
+    """The text of a part that a kept checkpoint refers to."""
+    row = at.tx.one("part", account_id=at.account_id, run=run, address=address)
+    if row is None:
+        raise LookupError(f"part {address} is missing although a checkpoint refers to it")
+    return unpack(row["body"])
+
+
+def _node(body: str) -> parts.Node:
+    """The top node of a body; an adapter's body holds its state's members and more beside them."""
+    value = from_json(body)
+    return {"o": value["state"]} if "state" in value else value
+
+
+def nodes_of(body: str) -> list[parts.Node]:
+    """The nodes in the body of a checkpoint or of writes."""
+    value = from_json(body)
+    if "state" in value:
+        return [{"o": value["state"]}, value.get("extra") or {}]
+    if "writes" in value:
+        return [node for _, _, node in value["writes"]]
+    return [value]
+
+
+def collect_parts(at: Context, run: int) -> None:
+    """Delete the parts of a run that no kept checkpoint and no kept writes reach."""
+    ids = {"account_id": at.account_id, "run": run}
+    present = {row["address"] for row in at.tx.all("part_addresses", **ids)}
+    if not present:
+        return
+    kept = [*at.tx.all("run_checkpoints", **ids), *at.tx.all("run_writes", **ids)]
+    nodes = [node for row in kept for node in nodes_of(unpack(row["body"]))]
+    for address in present - parts.reachable(nodes, lambda where: part_text(at, run, where)):
+        at.tx.run("delete_part", **ids, address=address)
+
+
+def trim_lane(at: Context, run: int, lane: int, keep: int) -> int:
+    """Remove all but the newest ``keep`` checkpoints of a lane; how many went.
+
+    A delta channel is rebuilt from the writes of its ancestors, so as many older checkpoints stay as the kept
+    ones count supersteps since a snapshot.
+    """
+    ids = {"account_id": at.account_id, "run": run, "lane": lane}
+    beyond = at.tx.all("keys_to_evict", **ids, keep=keep)
+    if not beyond:
+        return 0
+    newest = at.tx.all("keys_to_evict", **ids, keep=0)[:keep]
+    needed = max((_supersteps(row["metadata"]) for row in newest), default=0)
+    doomed = beyond[needed:]
+    for row in doomed:
+        at.tx.run("delete_writes", **ids, key=row["key"])
+        at.tx.run("delete_checkpoint", account_id=at.account_id, run=run, seq=row["seq"])
+    if doomed:
+        at.tx.run("evict_lane", **ids, through=doomed[0]["key"])
+    return len(doomed)
+
+
+def _supersteps(metadata: str | None) -> int:
+    """The most supersteps any delta channel counts since its snapshot (LangGraph's own metadata)."""
+    counters = from_json(metadata or "{}").get("counters_since_delta_snapshot")
+    if not isinstance(counters, dict):
+        return 0
+    return max((int(pair[1]) for pair in counters.values()), default=0)
+
+
+def clear_run(tx: Tx, *, account_id: int, run: int) -> None:
+    """Remove everything below a run's row."""
+    for table in ("checkpoints", "writes", "parts", "lanes", "done", "attempts"):
+        tx.run(f"clear_{table}", account_id=account_id, run=run)

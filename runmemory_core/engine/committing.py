@@ -1,0 +1,206 @@
+"""`commit` and `claim`: how adapters write. Ordered changes and new parts, all or nothing.
+
+A commit needs no record of its own to be repeatable: putting a key again keeps its seq, and writes that stand
+there already are not added again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runmemory_core import parts
+from runmemory_core.engine._context import Context, check_attempt
+from runmemory_core.engine._states import collect_parts, trim_lane
+from runmemory_core.errors import InvalidRequest, StateTooLarge
+from runmemory_core.model import Reply
+from runmemory_core.operations.calls import Call
+from runmemory_core.operations.storage import Change, Claim, Commit
+from runmemory_core.operations.wire import write
+from runmemory_core.policy import admission
+from runmemory_core.store.codec import pack
+
+
+def claim(at: Context, call: Call) -> Reply:
+    """Raise the attempt of an adapter's run, so that an earlier holder is fenced."""
+    request = call.request
+    assert isinstance(request, Claim)
+    at.require_acting("claim")
+    run = at.run(request.run_id)
+    if run is not None and run["deleted_at"] is None:
+        admission.check_owner(request.run_id, run["adapter"], request.adapter)
+        row = at.tx.give("claim_run", account_id=at.account_id, run=run["run"], now=at.now)
+        return {"run_id": request.run_id, "attempt": row["attempt"]}
+    begun = _begin(at, request.run_id, request.adapter, run)
+    return {"run_id": request.run_id, "attempt": begun["attempt"]}
+
+
+def commit(at: Context, call: Call) -> Reply:
+    """Record the changes in order, or answer ``missing`` and record nothing."""
+    request = call.request
+    assert isinstance(request, Commit)
+    at.require_acting("commit")
+    run = at.run(request.run_id)
+    if run is not None:
+        begins_anew = any(change.op == "put" and change.parent is None for change in request.operations)
+        admission.check_tombstone(request.run_id, run["deleted_at"], begins_anew=begins_anew)
+        if run["deleted_at"] is None:
+            admission.check_owner(request.run_id, run["adapter"], request.adapter)
+            check_attempt(at, run, request.attempt)
+    _check_parts(at, request)
+    if missing := _missing(at, run, request):
+        return {"missing": missing}
+    at.check_quota()
+    if run is None or run["deleted_at"] is not None:
+        run = _begin(at, request.run_id, request.adapter, run)
+    return {"seqs": _record(at, run, request)}
+
+
+def _begin(at: Context, run_id: str, adapter: str, buried: Any) -> Any:
+    account_id = at.open_account()
+    if buried is not None:
+        at.tx.run(
+            "revive_run",
+            account_id=account_id,
+            run=buried["run"],
+            adapter=adapter,
+            job=None,
+            attempt=buried["attempt"] + 1,
+            now=at.now,
+        )
+    else:
+        number = at.tx.one("next_run", account_id=account_id)["run"]
+        at.tx.run(
+            "add_run",
+            account_id=account_id,
+            run=number,
+            run_id=run_id,
+            adapter=adapter,
+            job=None,
+            attempt=1,
+            now=at.now,
+        )
+    return at.run(run_id)
+
+
+def _check_parts(at: Context, request: Commit) -> None:
+    limit = at.caller.limits.part_bytes
+    for address, text in request.parts.items():
+        # A character is one byte at least, so most parts need no encoding to be measured.
+        size = len(text) if len(text) * 4 <= limit else len(text.encode())
+        if size > limit:
+            raise StateTooLarge(
+                f"part {address} is {size:,} bytes; the limit is {limit:,}: cut it into chunks",
+                size=size,
+                limit=limit,
+            )
+    for number, change in enumerate(request.operations):
+        nodes = [(name, node) for name, node in change.state] + [(name, node) for _, name, node in change.writes]
+        for name, node in nodes:
+            if not parts.well_formed(node):
+                raise InvalidRequest(
+                    f"operations.{number} has a node of no known form under {name!r}",
+                    pointers={f"/operations/{number}": "a node of no known form"},
+                )
+
+
+def _nodes(change: Change) -> list[parts.Node]:
+    nodes = [node for _, node in change.state] + [node for _, _, node in change.writes]
+    return [*nodes, change.extra] if change.extra else nodes
+
+
+def _missing(at: Context, run: Any, request: Commit) -> list[str]:
+    """Addresses that are neither in the commit nor in the store, for itself or inside a page."""
+    needed = {a for change in request.operations for node in _nodes(change) for a in parts.direct_addresses(node)}
+    pages = {a for change in request.operations for node in _nodes(change) for a in parts.pages(node)}
+    for page in pages & request.parts.keys():
+        needed.update(parts.page_addresses(request.parts[page]))
+    needed -= request.parts.keys()
+    if needed and run is not None and run["deleted_at"] is None:
+        rows = at.tx.all("present_parts", account_id=at.account_id, run=run["run"], addresses=write(list(needed)))
+        needed.difference_update(row["address"] for row in rows)
+    return sorted(needed)
+
+
+def _record(at: Context, run: Any, request: Commit) -> dict[str, int]:
+    ids = {"account_id": at.account_id, "run": run["run"]}
+    for address, text in request.parts.items():
+        at.tx.run("add_part", **ids, address=address, body=pack(text))
+    lanes: dict[str, int] = {}
+    seqs: dict[str, int] = {}
+    seq, status = run["seq"], run["status"]
+    for change in request.operations:
+        lane = lanes.get(change.lane)
+        if lane is None:
+            lane = lanes[change.lane] = _lane(at, ids, change.lane)
+        if change.op == "writes":
+            _add_writes(at, ids, lane, change)
+        else:
+            placed = _put(at, ids, lane, change, run=run, next_seq=seq + 1)
+            seqs[change.key] = placed
+            seq = max(seq, placed)
+            status = change.status or status
+    at.tx.run("advance_adapter_run", **ids, seq=seq, status=status, now=at.now)
+    _evict(at, run["run"], lanes, before=run["seq"], after=seq)
+    at.count_call()
+    return seqs
+
+
+def _lane(at: Context, ids: dict[str, int], name: str) -> int:
+    row = at.tx.one("lane", **ids, name=name) or at.tx.give("add_lane", **ids, name=name)
+    return int(row["lane"])
+
+
+def _add_writes(at: Context, ids: dict[str, int], lane: int, change: Change) -> None:
+    body = write(
+        {
+            "task_id": change.task_id,
+            "task_path": change.task_path,
+            "writes": [list(item) for item in change.writes],
+        }
+    )
+    packed = pack(body)
+    rows = at.tx.all("writes", **ids, lane=lane, key=change.key)
+    if not any(row["body"] == packed for row in rows):
+        n = rows[-1]["n"] + 1 if rows else 0
+        at.tx.run("add_write", **ids, lane=lane, key=change.key, n=n, body=packed)
+
+
+def _put(at: Context, ids: dict[str, int], lane: int, change: Change, *, run: Any, next_seq: int) -> int:
+    body: dict[str, Any] = {"state": [list(pair) for pair in change.state]}
+    if change.extra is not None:
+        body["extra"] = change.extra
+    text = write(body)
+    values: dict[str, Any] = {
+        "parent": change.parent,
+        "step": change.step,
+        "bytes": len(text),
+        "now": at.now,
+        "metadata": write(change.metadata),
+        "body": pack(text),
+    }
+    there = at.tx.one("seq_by_key", **ids, lane=lane, key=change.key)
+    if there is not None:
+        at.tx.run("replace_checkpoint", **ids, seq=there["seq"], **values)
+        return int(there["seq"])
+    at.tx.run(
+        "add_checkpoint",
+        **ids,
+        seq=next_seq,
+        lane=lane,
+        key=change.key,
+        attempt=run["attempt"],
+        removed=None,
+        **values,
+    )
+    return next_seq
+
+
+def _evict(at: Context, run: int, lanes: dict[str, int], *, before: int, after: int) -> None:
+    keep = at.caller.limits.keep
+    if keep is None:
+        return
+    for lane in lanes.values():
+        trim_lane(at, run, lane, keep)
+    # Parts are looked through once in as many puts as are kept: by then as many checkpoints went.
+    if before // keep != after // keep:
+        collect_parts(at, run)

@@ -1,0 +1,280 @@
+"""`resume`: begin an attempt with what earlier ones left, or only look."""
+
+from __future__ import annotations
+
+import json
+from hashlib import blake2b
+from typing import Any
+
+from runmemory_core.engine import wording
+from runmemory_core.engine._context import Context, check_attempt
+from runmemory_core.engine._states import state_text
+from runmemory_core.errors import CheckpointGone, NotFound, RunMemoryError
+from runmemory_core.model import Reply
+from runmemory_core.operations.calls import Call
+from runmemory_core.operations.tools import Resume
+from runmemory_core.operations.wire import raw
+from runmemory_core.policy import admission
+from runmemory_core.policy.times import rfc3339
+
+STUCK_ATTEMPTS = 3
+UNFINISHED_SHOWN = 5
+_UNFINISHED_SEARCHED = 100
+
+
+def resume(at: Context, call: Call) -> Reply:
+    """The last checkpoint and the work already done; unless ``peek``, a new attempt begins."""
+    request = call.request
+    assert isinstance(request, Resume)
+    run = at.run(request.run_id)
+    if run is not None and run["deleted_at"] is not None and (request.peek or at.caller.mode == "watch"):
+        run = None
+    looks_only = request.peek or at.caller.mode == "watch" or (run is not None and run["adapter"] is not None)
+    if looks_only:
+        return _answer(at, request, run)
+    replayed = _replayed(at, request)
+    if run is None or run["deleted_at"] is not None:
+        run = _begin(at, request, run)
+    elif not replayed and request.attempt is None and (run["status"] != "finished" or request.start_over):
+        run = _begin_attempt(at, request, run)
+    elif not replayed:
+        check_attempt(at, run, request.attempt)
+    reply = _answer(at, request, run)
+    if replayed:
+        reply["replayed"] = True
+    else:
+        _record(at, request, run)
+    return reply
+
+
+# --- attempts -------------------------------------------------------------------------------------------
+
+
+def _body(request: Resume) -> bytes:
+    fields = request.model_dump(exclude={"idempotency_key"}, exclude_unset=True)
+    return blake2b(json.dumps(fields, sort_keys=True).encode(), digest_size=16).digest()
+
+
+def _replayed(at: Context, request: Resume) -> bool:
+    if request.idempotency_key is None:
+        return False
+    recorded = at.tx.one("replay", account_id=at.account_id, idempotency_key=request.idempotency_key)
+    if recorded is None:
+        return False
+    admission.check_replay(recorded["body"], _body(request))
+    return True
+
+
+def _record(at: Context, request: Resume, run: Any) -> None:
+    at.count_call()
+    if request.idempotency_key is not None:
+        at.tx.run(
+            "add_replay",
+            account_id=at.account_id,
+            idempotency_key=request.idempotency_key,
+            operation="resume",
+            body=_body(request),
+            run=run["run"],
+            number=run["attempt"],
+            now=at.now,
+        )
+
+
+def _begin(at: Context, request: Resume, buried: Any) -> Any:
+    """The first attempt of a run nobody knows, or of one that was deleted."""
+    at.check_quota()
+    account_id = at.open_account()
+    if buried is not None:
+        number, attempt = buried["run"], buried["attempt"] + 1
+        at.tx.run(
+            "revive_run", account_id=account_id, run=number, adapter=None, job=None, attempt=attempt, now=at.now
+        )
+    else:
+        number, attempt = at.tx.one("next_run", account_id=account_id)["run"], 1
+        at.tx.run(
+            "add_run",
+            account_id=account_id,
+            run=number,
+            run_id=request.run_id,
+            adapter=None,
+            job=None,
+            attempt=attempt,
+            now=at.now,
+        )
+    run = at.run(request.run_id)
+    _add_attempt(at, run, restart=False, before=None)
+    return run
+
+
+def _begin_attempt(at: Context, request: Resume, run: Any) -> Any:
+    at.check_quota()
+    anew = request.start_over
+    at.tx.run(
+        "begin_attempt",
+        account_id=at.account_id,
+        run=run["run"],
+        attempt=run["attempt"] + 1,
+        generation=run["generation"] + anew,
+        generation_seq=run["seq"] if anew else run["generation_seq"],
+        done_count=0 if anew else run["done_count"],
+        worked_ms=0 if anew else run["worked_ms"],
+        in_flight=None if anew else run["in_flight"],
+        now=at.now,
+    )
+    if anew:
+        at.tx.run("clear_done", account_id=at.account_id, run=run["run"])
+    restart = not anew and run["status"] in ("running", "failed")
+    before, run = run, at.run(request.run_id)
+    _add_attempt(at, run, restart=restart, before=before)
+    return run
+
+
+def _add_attempt(at: Context, run: Any, *, restart: bool, before: Any) -> None:
+    last = None
+    if restart:
+        last = at.tx.one("latest_checkpoint", account_id=at.account_id, run=run["run"])
+    at.tx.run(
+        "add_attempt",
+        account_id=at.account_id,
+        run=run["run"],
+        attempt=run["attempt"],
+        generation=run["generation"],
+        now=at.now,
+        from_seq=run["seq"],
+        restart=restart,
+        crash_step=last["step"] if last else None,
+        crash_at=before["updated_at"] if restart else None,
+        crash_error=before["error"] if restart else None,
+        lost_ms=None,
+    )
+
+
+# --- the answer -----------------------------------------------------------------------------------------
+
+
+def _answer(at: Context, request: Resume, run: Any) -> Reply:
+    checkpoint = None if run is None else _checkpoint(at, request, run)
+    if checkpoint is None:
+        return _new(at, request, run)
+    finished = run["status"] == "finished"
+    step = checkpoint["step"]
+    done, done_cursor = _done(at, run, request)
+    outcome = (
+        f'{request.run_id} is finished; its last step was "{step}". Nothing to do again.'
+        if finished
+        else wording.resuming(request.run_id, step, run["done_count"], run["worked_ms"])
+    )
+    status = "finished" if finished else "resumed"
+    reply = at.envelope(
+        understood=f"{'look at' if request.peek else 'resume'} run {request.run_id}",
+        job=run["job"] or request.run_id,
+        outcome=outcome,
+        code=status,
+    )
+    reply |= {"status": status, "run_id": request.run_id, "attempt": run["attempt"]}
+    reply |= _warnings(at, run)
+    reply |= {"done_count": run["done_count"], "done": done}
+    if done_cursor is not None:
+        reply["done_cursor"] = done_cursor
+    return reply | {"checkpoint": _shown(at, checkpoint)}
+
+
+def _new(at: Context, request: Resume, run: Any) -> Reply:
+    reply = at.envelope(
+        understood=f"{'look at' if request.peek else 'resume'} run {request.run_id}",
+        job=(run["job"] if run is not None else None) or request.run_id,
+        outcome=f"No checkpoint for {request.run_id} yet: start from the beginning.",
+        code="new",
+    )
+    reply |= {"status": "new", "run_id": request.run_id}
+    if run is not None:
+        reply["attempt"] = run["attempt"]
+        reply |= _warnings(at, run)
+    if not at.caller.anonymous and (unfinished := _unfinished(at, request.run_id)):
+        reply["unfinished"] = unfinished
+    return reply
+
+
+def _checkpoint(at: Context, request: Resume, run: Any) -> Any:
+    ids = {"account_id": at.account_id, "run": run["run"]}
+    if request.seq is not None:
+        found = at.tx.one("checkpoint", **ids, seq=request.seq)
+        if found is None:
+            raise _missing(at, request.run_id, request.seq, run)
+        return found
+    if run["adapter"] is not None:
+        lane = at.tx.one("lane", **ids, name="")
+        return at.tx.one("lane_head", **ids, lane=lane["lane"]) if lane else None
+    return at.tx.one("latest_checkpoint", **ids) if run["seq"] > run["generation_seq"] else None
+
+
+def _missing(at: Context, run_id: str, seq: int, run: Any) -> RunMemoryError:
+    if seq > run["seq"]:
+        return NotFound(f"run {run_id} has no checkpoint {seq}; its latest is {run['seq']}")
+    oldest = at.tx.one("oldest_seq", account_id=at.account_id, run=run["run"])["seq"]
+    return CheckpointGone(
+        f"checkpoint {seq} of run {run_id} was removed by retention; the oldest kept is {oldest}",
+        oldest_seq=oldest,
+    )
+
+
+def _shown(at: Context, checkpoint: Any) -> Reply:
+    removed = json.loads(checkpoint["removed"]) if checkpoint["removed"] else ()
+    shown: Reply = {
+        "seq": checkpoint["seq"],
+        "step": checkpoint["step"],
+        "saved_at": rfc3339(checkpoint["saved_at"]),
+        "bytes": checkpoint["bytes"],
+    } | wording.removed(removed)
+    if checkpoint["bytes"] <= at.caller.limits.state_bytes:
+        shown["state"] = raw(state_text(at, checkpoint))
+    return shown
+
+
+def _done(at: Context, run: Any, request: Resume) -> tuple[list[str], int | None]:
+    """One page of the done ids in order of first report, and where the next page begins."""
+    page = at.caller.limits.done_page
+    start = request.done_cursor or 0
+    rows = at.tx.all("done_page", account_id=at.account_id, run=run["run"], from_n=start, limit=page)
+    more = start + page < run["done_count"]
+    return [row["item"] for row in rows], start + page if more else None
+
+
+def _warnings(at: Context, run: Any) -> Reply:
+    """What a person would want to know before going on: a restart, steps in flight, a run that is stuck."""
+    found: Reply = {}
+    recent = at.tx.all("last_attempts", account_id=at.account_id, run=run["run"], limit=STUCK_ATTEMPTS + 1)
+    if recent and recent[0]["restart"]:
+        found["restart"] = True
+    if run["in_flight"]:
+        found["in_flight"] = json.loads(run["in_flight"])
+    idle = [row for row in recent[1:] if row["from_seq"] == run["seq"] and row["generation"] == run["generation"]]
+    if len(idle) == STUCK_ATTEMPTS and run["seq"] == recent[0]["from_seq"]:
+        found["stuck"] = {"attempts": len(idle), "from_seq": run["seq"]}
+        if run["seq"] - 1 > run["generation_seq"]:
+            found["stuck"]["fall_back_seq"] = run["seq"] - 1
+    return found
+
+
+def _unfinished(at: Context, asked: str) -> list[Reply]:
+    """Recent unfinished runs: the caller may have the name wrong."""
+    rows: list[Any] = []
+    for status in ("running", "paused", "failed"):
+        rows += at.tx.all(
+            "runs_with_status",
+            account_id=at.account_id,
+            status=status,
+            before=2**62,
+            limit=_UNFINISHED_SEARCHED,
+        )
+    rows = [row for row in rows if row["run_id"] != asked and row["seq"] > row["generation_seq"]]
+    rows.sort(key=lambda row: row["updated_at"], reverse=True)
+    return [_unfinished_row(at, row) for row in rows[:UNFINISHED_SHOWN]]
+
+
+def _unfinished_row(at: Context, run: Any) -> Reply:
+    last = at.tx.one("latest_checkpoint", account_id=at.account_id, run=run["run"])
+    shown: Reply = {"run_id": run["run_id"], "seq": run["seq"], "status": run["status"]}
+    if last is not None:
+        shown["step"] = last["step"]
+    return shown | {"updated_at": rfc3339(run["updated_at"])}

@@ -1,0 +1,241 @@
+"""`save_checkpoint`: one step reported complete, with the state to continue from.
+
+All checks come before the first write, in the order of `runmemory_core.policy.admission`, so a refusal leaves
+nothing behind.
+"""
+
+from __future__ import annotations
+
+import json
+from hashlib import blake2b
+from typing import Any
+
+from runmemory_core.engine import wording
+from runmemory_core.engine._context import Context, check_attempt
+from runmemory_core.engine._states import collect_parts, state_body, state_text
+from runmemory_core.errors import InvalidRequest
+from runmemory_core.model import Reply
+from runmemory_core.operations.calls import Call, PreparedState
+from runmemory_core.operations.tools import SaveCheckpoint
+from runmemory_core.operations.wire import raw
+from runmemory_core.policy import admission, retention
+from runmemory_core.store.codec import pack
+
+IN_FLIGHT_KEPT = 50
+_EMPTY = PreparedState("{}", 2, ())
+
+
+def save_checkpoint(at: Context, call: Call) -> Reply:
+    """Store the checkpoint, or preview it in watch mode."""
+    request = call.request
+    assert isinstance(request, SaveCheckpoint)
+    if at.caller.mode == "watch":
+        return _preview(at, call, request)
+    run = at.run(request.run_id)
+    body = body_hash(call, request)
+    if (replayed := _replay(at, run, call, request, body)) is not None:
+        return replayed
+    status = request.status or "running"
+    if run is not None:
+        admission.check_tombstone(request.run_id, run["deleted_at"], begins_anew=False)
+        admission.check_owner(request.run_id, run["adapter"], None)
+        check_attempt(at, run, request.attempt)
+        admission.check_finished(request.run_id, run["status"])
+    admission.check_expected_seq(request.run_id, request.expected_seq, current=run["seq"] if run else 0)
+    if call.state is not None:
+        call.state.check_size(at.caller.limits)
+    _check_done_count(at, run, request)
+    at.check_quota()
+    run = run if run is not None else _begin(at, request)
+    return _store(at, run, call, request, status=status, body=body)
+
+
+def body_hash(call: Call, request: SaveCheckpoint) -> bytes:
+    """What tells two saves apart: every argument but the idempotency key, the state as it is kept."""
+    fields = request.model_dump(exclude={"idempotency_key"}, exclude_unset=True)
+    text = json.dumps(fields, sort_keys=True) + (call.state.text if call.state else "")
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def _replay(at: Context, run: Any, call: Call, request: SaveCheckpoint, body: bytes) -> Reply | None:
+    if request.idempotency_key is not None:
+        recorded = at.tx.one("replay", account_id=at.account_id, idempotency_key=request.idempotency_key)
+        if recorded is not None:
+            admission.check_replay(recorded["body"], body)
+            return _answer(at, call, request, seq=recorded["number"], replayed=True)
+    same_again = (
+        run is not None
+        and run["last_body"] == body
+        and run["deleted_at"] is None
+        and request.attempt in (None, run["attempt"])
+    )
+    return _answer(at, call, request, seq=run["seq"], replayed=True) if same_again else None
+
+
+def _check_done_count(at: Context, run: Any, request: SaveCheckpoint) -> None:
+    # Ids that are already in the set count twice here, which matters only at the very bound.
+    limit = at.caller.limits.done_ids
+    count = (run["done_count"] if run else 0) + len(request.done or ())
+    if count > limit:
+        raise InvalidRequest(
+            f"done would hold {count:,} ids; the limit is {limit:,} a run: report ranges or pages instead",
+            pointers={"/done": f"at most {limit:,} ids a run"},
+        )
+
+
+def _begin(at: Context, request: SaveCheckpoint) -> Any:
+    account_id = at.open_account()
+    number = at.tx.one("next_run", account_id=account_id)["run"]
+    at.tx.run(
+        "add_run",
+        account_id=account_id,
+        run=number,
+        run_id=request.run_id,
+        adapter=None,
+        job=request.job,
+        attempt=1,
+        now=at.now,
+    )
+    return at.run(request.run_id)
+
+
+def _store(at: Context, run: Any, call: Call, request: SaveCheckpoint, *, status: str, body: bytes) -> Reply:
+    ids = {"account_id": at.account_id, "run": run["run"]}
+    seq = run["seq"] + 1
+    state = call.state or _previous_state(at, run)
+    new_parts: dict[str, str] = {}
+    kept = state_body(state.text, new_parts)
+    for address, text in new_parts.items():
+        at.tx.run("add_part", **ids, address=address, body=pack(text))
+    at.tx.run(
+        "add_checkpoint",
+        **ids,
+        seq=seq,
+        lane=0,
+        key=None,
+        parent=None,
+        step=request.step,
+        attempt=run["attempt"],
+        bytes=state.size,
+        now=at.now,
+        removed=json.dumps(state.removed) if state.removed else None,
+        metadata=None,
+        body=pack(kept),
+    )
+    done_count = _add_done(at, run, request)
+    at.tx.run(
+        "advance_run",
+        **ids,
+        seq=seq,
+        status=status,
+        error=request.error,
+        job=request.job or run["job"],
+        last_body=body,
+        in_flight=_in_flight(run["in_flight"], request),
+        done_count=done_count,
+        worked_ms=run["worked_ms"] + max(0, at.now - run["updated_at"]),
+        now=at.now,
+    )
+    _evict(at, run["run"], seq)
+    if request.idempotency_key is not None:
+        at.tx.run(
+            "add_replay",
+            **ids,
+            idempotency_key=request.idempotency_key,
+            operation="save_checkpoint",
+            body=body,
+            number=seq,
+            now=at.now,
+        )
+    at.count_call()
+    return _answer(at, call, request, seq=seq, state=state, attempt=run["attempt"])
+
+
+def _previous_state(at: Context, run: Any) -> PreparedState:
+    """The state that stays when a save brings none; a new generation begins with an empty one."""
+    last = at.tx.one("latest_checkpoint", account_id=at.account_id, run=run["run"])
+    if last is None or last["seq"] <= run["generation_seq"]:
+        return _EMPTY
+    text = state_text(at, last)
+    removed = tuple(json.loads(last["removed"])) if last["removed"] else ()
+    return PreparedState(text, last["bytes"], (), removed)
+
+
+def _add_done(at: Context, run: Any, request: SaveCheckpoint) -> int:
+    count: int = run["done_count"]
+    for item in request.done or ():
+        added = at.tx.give(
+            "add_done",
+            account_id=at.account_id,
+            run=run["run"],
+            item=item,
+            n=count,
+            attempt=run["attempt"],
+        )
+        count += added is not None
+    return count
+
+
+def _in_flight(before: str | None, request: SaveCheckpoint) -> str | None:
+    if before is None and request.next_step is None:
+        return None
+    steps = [step for step in json.loads(before or "[]") if step not in (request.step, request.next_step)]
+    if request.next_step is not None:
+        steps.append(request.next_step)
+    return json.dumps(steps[-IN_FLIGHT_KEPT:]) if steps else None
+
+
+def _evict(at: Context, run: int, seq: int) -> None:
+    keep = at.caller.limits.keep
+    through = retention.evicted_through(seq, keep)
+    if through == 0:
+        return
+    ids = {"account_id": at.account_id, "run": run}
+    at.tx.run("evict_checkpoints", **ids, through=through)
+    # Parts are looked through once in as many saves as are kept: by then as many checkpoints went.
+    if keep and seq % keep == 0:
+        collect_parts(at, run)
+
+
+def _answer(
+    at: Context,
+    call: Call,
+    request: SaveCheckpoint,
+    *,
+    seq: int,
+    state: PreparedState | None = None,
+    attempt: int | None = None,
+    replayed: bool = False,
+) -> Reply:
+    state = state or call.state or _EMPTY
+    reply = at.envelope(
+        understood=f'save "{request.step}" of run {request.run_id}',
+        job=request.job or request.run_id,
+        outcome=wording.saved(seq, state.size, request.step, state.keys),
+        code="replayed" if replayed else "saved",
+        notices=call.notices,
+    )
+    reply |= {"saved": True, "run_id": request.run_id, "step": request.step, "seq": seq, "bytes": state.size}
+    reply |= wording.removed(state.removed)
+    if replayed:
+        reply["replayed"] = True
+    if attempt is not None:
+        reply["attempt"] = attempt
+        if request.attempt is None and attempt > 1:
+            reply["unfenced"] = True
+    return reply
+
+
+def _preview(at: Context, call: Call, request: SaveCheckpoint) -> Reply:
+    state = call.state or _EMPTY
+    state.check_size(at.caller.limits)
+    reply = at.envelope(
+        understood=f'preview saving "{request.step}" of run {request.run_id}',
+        job=request.job or request.run_id,
+        outcome=wording.would_save(state.size, request.step, state.keys),
+        code="would_save",
+        notices=call.notices,
+    )
+    shown: Reply = {"step": request.step, "bytes": state.size} | wording.removed(state.removed)
+    shown["state"] = raw(state.text)
+    return reply | {"saved": False, "run_id": request.run_id, "step": request.step, "would_save": shown}

@@ -1,0 +1,56 @@
+"""The sentences of the five tools: one line each that an agent can repeat to its user."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from runmemory_core.model import KIB, MIB
+from runmemory_core.operations.calls import REMOVED_SHOWN
+from runmemory_core.policy.times import duration
+
+_KEYS_SHOWN = 5
+
+
+def size(count_bytes: int) -> str:
+    """Bytes for people: ``41 B``, ``12.4 KB``, ``1.5 MB``."""
+    if count_bytes < KIB:
+        return f"{count_bytes} B"
+    if count_bytes < MIB:
+        return f"{count_bytes / KIB:.1f} KB"
+    return f"{count_bytes / MIB:.1f} MB"
+
+
+def _keys(keys: Sequence[str]) -> str:
+    if not keys:
+        return ""
+    more = f", +{len(keys) - _KEYS_SHOWN} more" if len(keys) > _KEYS_SHOWN else ""
+    return f" ({', '.join(keys[:_KEYS_SHOWN])}{more})"
+
+
+def saved(seq: int, state_bytes: int, step: str, keys: Sequence[str]) -> str:
+    """What a committed save reports."""
+    return (
+        f'Saved checkpoint {seq} ({size(state_bytes)}) after "{step}"{_keys(keys)}. '
+        "A crash now resumes right here."
+    )
+
+
+def would_save(state_bytes: int, step: str, keys: Sequence[str]) -> str:
+    """What a preview reports."""
+    return (
+        f'Watch-only: would save {size(state_bytes)} after "{step}"{_keys(keys)}. '
+        "Nothing stored; with Pro a crash would resume right here."
+    )
+
+
+def resuming(run_id: str, step: str, done_count: int, worked_ms: int) -> str:
+    """What a resume that found a checkpoint reports; the time is the first attempts' own gaps."""
+    return (
+        f'Resuming {run_id} after "{step}": {done_count:,} done, '
+        f"{duration(worked_ms)} not repeated (estimate)."
+    )
+
+
+def removed(pointers: Sequence[str]) -> dict[str, object]:
+    """The removed places as replies show them: the first 50 and a count."""
+    return {"removed": list(pointers[:REMOVED_SHOWN]), "removed_count": len(pointers)} if pointers else {}

@@ -1,0 +1,70 @@
+"""The argument types that requests are made of, each with one JSON type and words a model can act on.
+
+Some clients drop minimum, maximum and pattern from a schema, so every bound is in the description too.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic.json_schema import SkipJsonSchema
+
+from runmemory_core.model import RunStatus
+
+NAME_CHARACTERS = 200
+
+
+def _number_as_name(value: object) -> object:
+    """Integers given as ids equal their decimal strings; a bool is no integer here."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+Name = Annotated[
+    str, BeforeValidator(_number_as_name), Field(min_length=1, max_length=NAME_CHARACTERS)
+]
+Names = list[Name]
+Absent = SkipJsonSchema[None]
+"""Marks an optional argument as simply absent in the schema: no union with null is shown."""
+
+JsonObject = Annotated[
+    dict[str, Any],
+    Field(json_schema_extra={"type": "object", "properties": {}, "additionalProperties": True}),
+]
+RunId = Annotated[Name, Field(description="Stable name of this piece of work, 1-200 characters.")]
+Job = Annotated[Name, Field(description="What the run is for, in your words, 1-200 characters.")]
+IdempotencyKey = Annotated[
+    Name,
+    Field(description="Same key, same call: the first answer comes back and nothing is saved twice."),
+]
+Attempt = Annotated[
+    int, Field(strict=True, ge=1, description="The attempt that resume returned; stops a stale worker.")
+]
+Seq = Annotated[int, Field(strict=True, ge=1, description="Number of one kept checkpoint.")]
+Status = Annotated[
+    RunStatus, Field(description="running (default), paused (waits for a person), finished or failed.")
+]
+Limit = Annotated[int, Field(strict=True, ge=1, le=500, description="At most so many rows, 1-500.")]
+Flag = Annotated[bool, Field(strict=True)]
+Lane = Annotated[str, Field(max_length=2_000)]
+Key = Annotated[str, Field(min_length=1, max_length=NAME_CHARACTERS)]
+Op = Literal["put", "writes"]
+
+
+class Request(BaseModel):
+    """Base of every request: unknown arguments are refused by name, null counts as absent."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _null_is_absent(cls, data: object) -> object:
+        if isinstance(data, dict) and None in data.values():
+            return {k: v for k, v in data.items() if v is not None}
+        return data
+
+
+class Shown(BaseModel):
+    """Base of every reply: fields of a newer service are ignored, so old clients keep working."""
+
+    model_config = ConfigDict(extra="ignore")

@@ -1,0 +1,142 @@
+"""From arguments to a `Call`: validated, redacted, measured. Done by the client and again by the service.
+
+A `Call` is the only thing the engine takes, so nothing reaches the store that did not pass these rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from runmemory_core.errors import CredentialInName, InvalidJson, InvalidRequest, MalformedBody, StateTooLarge
+from runmemory_core.model import Limits
+from runmemory_core.operations import OPERATIONS, Operation
+from runmemory_core.operations._fields import Request
+from runmemory_core.policy.json_rules import canonical, parse
+from runmemory_core.policy.redaction import contains_credential, redact
+
+REMOVED_SHOWN = 50
+STRING_STATE = "state was a string that holds a JSON object; it was taken as that object"
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedState:
+    """A state as it will be kept: redacted compact JSON ``text``, its UTF-8 ``size``, what was removed."""
+
+    text: str
+    size: int
+    keys: tuple[str, ...]
+    removed: tuple[str, ...] = ()
+
+    def check_size(self, limits: Limits) -> None:
+        """Raise `StateTooLarge` with both numbers when the state is over the limit."""
+        if self.size > limits.state_bytes:
+            raise StateTooLarge(
+                f"state is {self.size:,} bytes after redaction; the limit is {limits.state_bytes:,}: "
+                "keep large results elsewhere and save their ids",
+                size=self.size,
+                limit=limits.state_bytes,
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One checked request; ``state`` is set where the operation carries one."""
+
+    operation: Operation
+    request: Request
+    state: PreparedState | None = None
+    notices: tuple[str, ...] = ()
+
+
+def prepare(name: str, arguments: Mapping[str, Any], *, redacts: bool = True) -> Call:
+    """Check ``arguments`` against the operation ``name`` and apply the policy rules to them.
+
+    ``redacts=False`` keeps states as they are; only the embedded client may ask for it.
+    Raises `InvalidRequest`, `InvalidJson`, `CredentialInName`, or for an unknown name `InvalidRequest`.
+    """
+    operation = OPERATIONS.get(name)
+    if operation is None:
+        raise InvalidRequest(f"there is no operation {name!r}; there are {', '.join(OPERATIONS)}")
+    arguments = dict(arguments)
+    carries_state = name == "save_checkpoint"
+    given = arguments.pop("state", None) if carries_state else None
+    request = _validated(operation, arguments)
+    _refuse_credentials(arguments)
+    if given is None:
+        return Call(operation, request)
+    notices: tuple[str, ...] = ()
+    if isinstance(given, str):
+        given, notices = _state_in_string(given), (STRING_STATE,)
+    return Call(operation, request, prepare_state(given, redacts=redacts), notices)
+
+
+def prepare_state(state: object, *, redacts: bool = True) -> PreparedState:
+    """The redacted compact text of ``state``; raises `InvalidJson` with the pointer of what JSON lacks."""
+    if not isinstance(state, dict):
+        kind = type(state).__name__
+        raise InvalidJson(
+            f"state is a {kind}; it must be a JSON object such as {{'cursor': 312}}",
+            pointers={"/state": f"a JSON object is needed, not {kind}"},
+        )
+    text, value = canonical(state, pointer="/state")
+    removed: tuple[str, ...] = ()
+    if redacts:
+        redacted = redact(value, pointer="/state", text=text)
+        if redacted.removed:
+            removed = tuple(pointer.removeprefix("/state") for pointer in redacted.removed)
+            text, value = canonical(redacted.value, pointer="/state")
+    return PreparedState(text, len(text.encode()), tuple(value), removed)
+
+
+def _state_in_string(text: str) -> object:
+    try:
+        return parse(text, field="/state")
+    except MalformedBody:
+        raise InvalidJson(
+            "state is a string that is not a JSON object: send the object itself",
+            pointers={"/state": "a JSON object is needed, not a string"},
+        ) from None
+
+
+def _validated(operation: Operation, arguments: dict[str, Any]) -> Request:
+    try:
+        return operation.request.model_validate(arguments)
+    except ValidationError as error:
+        found = dict(_finding(operation, details) for details in error.errors(include_url=False))
+        pointers = {f"/{where.replace('.', '/')}": words for where, words in found.items()}
+        detail = "; ".join(f"{where} {words}" for where, words in list(found.items())[:5])
+        raise InvalidRequest(detail, pointers=pointers) from None
+
+
+def _refuse_credentials(arguments: Mapping[str, Any]) -> None:
+    for name in ("run_id", "step", "next_step", "job", "target_run_id"):
+        value = arguments.get(name)
+        if isinstance(value, str) and contains_credential(value):
+            raise CredentialInName(
+                f"{name} contains a credential; names are shown in lists and logs: use a plain label",
+                pointers={f"/{name}": "contains a credential"},
+            )
+
+
+def _finding(operation: Operation, details: ErrorDetails) -> tuple[str, str]:
+    """Where and what one of pydantic's findings is, in words; the value itself is never shown."""
+    where = ".".join(str(part) for part in details["loc"]) or "request"
+    match details["type"]:
+        case "extra_forbidden":
+            known = ", ".join(operation.request.model_fields) or "no arguments"
+            return where, f"is not an argument of {operation.name}; it takes {known}"
+        case "missing":
+            return where, f"is required by {operation.name}"
+        case "string_too_long" | "string_too_short":
+            bounds = details.get("ctx", {})
+            bound = bounds.get("max_length", bounds.get("min_length"))
+            side = "at most" if "max_length" in bounds else "at least"
+            return where, f"has {len(details['input'])} characters; {side} {bound} are needed"
+        case _:
+            message = details["msg"].removeprefix("Input ").removeprefix("Value ")
+            return where, message[:1].lower() + message[1:]

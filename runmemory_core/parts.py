@@ -1,0 +1,163 @@
+"""States as small content-addressed parts, so that a growing state costs what is new in it.
+
+A *node* is a small JSON object that stands for a value:
+
+- ``{"=": value}``: the value itself, up to about 200 bytes of JSON;
+- ``{"p": address}``: a part that holds the value's JSON text;
+- ``{"l": [node, …]}``: a list by element. An item ``{"g": address}`` is a page: a part that holds the JSON
+  list of 32 nodes. Full pages never change, so an append adds one element part and the short tail;
+- ``{"c": [address, …]}``: JSON text over the size of a part, cut into pieces;
+- ``{"o": [[name, node], …]}``: an object by member, at the top only.
+
+An address is a hash of the part's text, so equal values are stored once. Pure functions of values; where
+parts are kept is the store's business.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from hashlib import blake2b
+from typing import Any, cast
+
+from pydantic_core import from_json
+
+Node = dict[str, Any]
+
+INLINE_CHARACTERS = 200
+PAGE_NODES = 32
+PART_BYTES = 262_144
+# A character is at most 4 bytes in UTF-8; cutting by characters keeps every piece valid text.
+CHUNK_CHARACTERS = PART_BYTES // 4
+
+_dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+
+
+def address(text: str) -> str:
+    """The 22 characters that name a part: base64url of a 128-bit BLAKE2b of its UTF-8 text."""
+    return urlsafe_b64encode(blake2b(text.encode(), digest_size=16).digest())[:22].decode()
+
+
+def split(value: Any, parts: dict[str, str]) -> Node:
+    """The node of a JSON ``value``; texts too long to stand in it are added to ``parts`` by address."""
+    text = _dumps(value)
+    if isinstance(value, list) and len(text) > INLINE_CHARACTERS:
+        return {"l": paged([of_text(_dumps(item), parts) for item in cast("list[Any]", value)], parts)}
+    return of_text(text, parts)
+
+
+def split_object(members: Mapping[str, Any], parts: dict[str, str]) -> Node:
+    """The node of a whole state, each member on its own."""
+    return {"o": [[name, split(value, parts)] for name, value in members.items()]}
+
+
+def of_text(text: str, parts: dict[str, str]) -> Node:
+    """The node of one undivided JSON ``text``."""
+    if len(text) <= INLINE_CHARACTERS:
+        return {"=": from_json(text)}
+    if len(text) <= CHUNK_CHARACTERS or len(text.encode()) <= PART_BYTES:
+        return {"p": _add(text, parts)}
+    pieces = (text[i : i + CHUNK_CHARACTERS] for i in range(0, len(text), CHUNK_CHARACTERS))
+    return {"c": [_add(piece, parts) for piece in pieces]}
+
+
+def paged(nodes: list[Node], parts: dict[str, str]) -> list[Node]:
+    """``nodes`` with each full run of 32 folded into a page."""
+    full = len(nodes) - len(nodes) % PAGE_NODES if len(nodes) > PAGE_NODES else 0
+    pages = [
+        {"g": _add(_dumps(nodes[i : i + PAGE_NODES]), parts)} for i in range(0, full, PAGE_NODES)
+    ]
+    return pages + nodes[full:]
+
+
+def _add(text: str, parts: dict[str, str]) -> str:
+    where = address(text)
+    parts[where] = text
+    return where
+
+
+def join(node: Node, part: Callable[[str], str]) -> str:
+    """The JSON text that ``node`` stands for; ``part`` returns the text at an address."""
+    match node:
+        case {"=": value}:
+            return _dumps(value)
+        case {"p": where}:
+            return part(where)
+        case {"c": pieces}:
+            return "".join(map(part, pieces))
+        case {"l": items}:
+            return "[" + ",".join(join(item, part) for item in unpaged(items, part)) + "]"
+        case {"o": members}:
+            return "{" + ",".join(f"{_dumps(name)}:{join(inner, part)}" for name, inner in members) + "}"
+        case _:
+            raise ValueError(f"not a node: an object with the keys {sorted(node)}")
+
+
+def unpaged(items: Iterable[Node], part: Callable[[str], str]) -> Iterator[Node]:
+    """The element nodes of a list node, pages opened."""
+    for item in items:
+        if "g" in item:
+            yield from from_json(part(item["g"]))
+        else:
+            yield item
+
+
+def direct_addresses(node: Node) -> Iterator[str]:
+    """The addresses that ``node`` names itself, without looking into pages."""
+    match node:
+        case {"p": where} | {"g": where}:
+            yield where
+        case {"c": pieces}:
+            yield from pieces
+        case {"l": items}:
+            for item in items:
+                yield from direct_addresses(item)
+        case {"o": members}:
+            for _, inner in members:
+                yield from direct_addresses(inner)
+        case _:
+            return
+
+
+def pages(node: Node) -> Iterator[str]:
+    """The addresses of the pages that ``node`` names."""
+    for item in node.get("l", ()):
+        if "g" in item:
+            yield item["g"]
+    for _, inner in node.get("o", ()):
+        yield from pages(inner)
+
+
+def page_addresses(text: str) -> Iterator[str]:
+    """The addresses that a page names; ``text`` is the page's part."""
+    for node in from_json(text):
+        yield from direct_addresses(node)
+
+
+def reachable(nodes: Iterable[Node], part: Callable[[str], str]) -> set[str]:
+    """Every address that ``nodes`` need, pages opened once each."""
+    found: set[str] = set()
+    opened: set[str] = set()
+    for node in nodes:
+        found.update(direct_addresses(node))
+        for page in pages(node):
+            if page not in opened:
+                opened.add(page)
+                found.update(page_addresses(part(page)))
+    return found
+
+
+def well_formed(node: Mapping[str, Any]) -> bool:
+    """Whether ``node`` has one of the forms above (its addresses are checked elsewhere)."""
+    match node:
+        case {"=": _} if len(node) == 1:
+            return True
+        case {"p": str()} | {"g": str()} if len(node) == 1:
+            return True
+        case {"c": [*pieces]} if len(node) == 1:
+            return all(isinstance(piece, str) for piece in pieces)
+        case {"l": [*items]} if len(node) == 1:
+            return all(isinstance(item, dict) and "l" not in item and well_formed(item) for item in items)
+        case _:
+            return False

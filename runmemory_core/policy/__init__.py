@@ -1,0 +1,1 @@
+"""The rules of Run Memory as pure functions: no clock, no input or output, no framework."""

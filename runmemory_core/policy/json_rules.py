@@ -1,0 +1,226 @@
+"""Which JSON Run Memory accepts, and the one compact text it keeps of a value.
+
+Good values take a path that runs in C: write, parse back, compare. Only a value that fails is walked in
+Python, to name the place. Belongs here: parsing, writing, bounds and JSON pointers (RFC 6901). Does not
+belong here: sizes in bytes and what is removed from a value.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import reduce
+from itertools import chain
+from typing import Any, NamedTuple, cast
+
+from pydantic_core import from_json
+
+from runmemory_core import errors
+
+MAX_DEPTH = 64
+MAX_INTEGER_DIGITS = 4000
+MAX_EXACT_INTEGER = 2**53
+
+_INTEGER_BOUND = 10**MAX_INTEGER_DIGITS
+_LEXEME = re.compile(r'"((?:[^"\\]|\\.)*+)"(?:[ \t\r\n]*+(:))?|[\[\]{},]', re.DOTALL)
+_UNWRITABLE = (ValueError, TypeError, OverflowError, RecursionError)
+_write = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+
+
+class Canonical(NamedTuple):
+    """A value as it is kept: its compact JSON text, and a copy that shares nothing with the original."""
+
+    text: str
+    value: Any
+
+
+def canonical(value: Any, *, pointer: str = "") -> Canonical:
+    """The text and a private copy of a Python value that comes back from JSON exactly as it was.
+
+    Subclasses of dict, list, str, int and float pass because they come back equal; everything that would
+    come back as something else is refused with its JSON pointer, which begins with ``pointer``.
+    """
+    try:
+        text = _write(value)
+        copy = from_json(text, allow_inf_nan=False)
+        if copy == value and _is_bounded(copy, text):
+            return Canonical(text, copy)
+    except _UNWRITABLE:
+        pass  # the walk below says what and where
+    raise _find_refusal(value, pointer, MAX_DEPTH) or _refusal(
+        pointer, "does not come back from JSON as it was", "send plain JSON and let no thread change it"
+    )
+
+
+def write(value: Any) -> str:
+    """The compact text of a value that `parse` or `canonical` made: nothing is checked again."""
+    return _write(value)
+
+
+def parse(body: bytes | str, *, field: str = "", max_depth: int = MAX_DEPTH) -> Any:
+    """The value of a JSON text; of duplicate keys the last wins.
+
+    ``field`` is the JSON pointer that the text itself stands at. An envelope around states passes a higher
+    ``max_depth``, at most 200, so that `canonical` applies the bound to each state alone.
+    """
+    try:
+        value = from_json(body, allow_inf_nan=False)
+    except (ValueError, TypeError) as error:
+        raise _explain(body, field, max_depth, cause=str(error)) from None
+    if not _is_finite_and_bounded(value, max_depth) and (refusal := _find_refusal(value, field, max_depth)):
+        raise refusal
+    return value
+
+
+def child_pointer(pointer: str, key: str | int) -> str:
+    """The JSON pointer of one member or item under ``pointer``."""
+    escaped = key if isinstance(key, int) else key.replace("~", "~0").replace("/", "~1")
+    return f"{pointer}/{escaped}"
+
+
+def big_integers(value: Any, *, pointer: str = "") -> list[str]:
+    """Pointers of the integers beyond 2^53, which are kept exactly but which a JavaScript reader rounds."""
+    found: list[str] = []
+    stack: list[tuple[str, Any]] = [(pointer, value)]
+    while stack:
+        here, item = stack.pop()
+        if isinstance(item, int):
+            if not -MAX_EXACT_INTEGER <= item <= MAX_EXACT_INTEGER:
+                found.append(here)
+        elif isinstance(item, dict | list):
+            members = _members(cast("dict[Any, Any] | list[Any]", item))
+            stack.extend(reversed([(child_pointer(here, key), child) for key, child in members]))
+    return found
+
+
+# --- the quick checks -----------------------------------------------------------------------------------
+
+
+def _is_bounded(copy: Any, text: str) -> bool:
+    """Whether depth and integers are in bounds; a text too short to break a bound is not walked."""
+    if len(text) <= MAX_INTEGER_DIGITS and text.count("[") + text.count("{") <= MAX_DEPTH:
+        return True
+    return _is_finite_and_bounded(copy, MAX_DEPTH)
+
+
+def _is_finite_and_bounded(value: Any, max_depth: int) -> bool:
+    """Whether a parsed value keeps the bounds, level by level so that the work stays in comprehensions."""
+    level: list[Any] = [value]
+    for _ in range(max_depth + 1):
+        numbers = [item for item in level if type(item) is int or type(item) is float]
+        if numbers and not -_INTEGER_BOUND < min(numbers) <= max(numbers) < _INTEGER_BOUND:
+            return False  # infinities, too, lie outside
+        inner: list[Iterable[Any]] = [item for item in level if type(item) is list]
+        inner += [item.values() for item in level if type(item) is dict]
+        if not inner:
+            return True
+        level = list(chain.from_iterable(inner))
+    return False
+
+
+# --- naming the place -----------------------------------------------------------------------------------
+
+
+def _explain(body: bytes | str, field: str, max_depth: int, *, cause: str) -> errors.RunMemoryError:
+    """Why the strict parser refused a text: the laxer standard one reads it, then the walk finds it."""
+    try:
+        text = body if isinstance(body, str) else bytes(body).decode()
+        value = json.loads(text, parse_int=_parse_integer)
+    except RecursionError:
+        return _too_deep(_deep_pointer(body, field, max_depth), max_depth)
+    except ValueError:
+        value = None  # not JSON by any reading
+    return _find_refusal(value, field, max_depth) or errors.MalformedBody(
+        f"{field or 'the body'} is not JSON: {cause}", pointers={field: "not JSON"} if field else None
+    )
+
+
+def _parse_integer(text: str) -> int:
+    """The integer, or in place of one too long to convert another of about as many digits."""
+    digits = len(text.lstrip("-"))
+    return int(text) if digits <= MAX_INTEGER_DIGITS else 1 << math.ceil((digits - 1) / math.log10(2))
+
+
+def _deep_pointer(body: bytes | str, field: str, max_depth: int) -> str:
+    """The pointer of the first container below ``max_depth`` in a text too deep for any parser."""
+    text = body if isinstance(body, str) else bytes(body).decode(errors="replace")
+    path: list[str | int] = []
+    for match in _LEXEME.finditer(text):
+        lexeme = match[0]
+        if lexeme in "[{":
+            if len(path) == max_depth:
+                break
+            path.append(0 if lexeme == "[" else "")
+        elif lexeme in "]}":
+            path = path[:-1]
+        elif lexeme == ",":
+            path = [*path[:-1], place + 1] if path and isinstance(place := path[-1], int) else path
+        elif match[2] and path:
+            path[-1] = json.loads(f'"{match[1]}"').encode(errors="replace").decode()
+    return reduce(child_pointer, path, field)
+
+
+def _find_refusal(value: Any, pointer: str, max_depth: int) -> errors.InvalidJson | None:
+    """The first thing in ``value`` that JSON cannot hold, in document order."""
+    stack: list[tuple[str, Any, int]] = [(pointer, value, 1)]
+    while stack:
+        here, item, depth = stack.pop()
+        if not isinstance(item, dict | list):
+            if refusal := _refuse_scalar(here, item):
+                return refusal
+            continue
+        if depth > max_depth:
+            return _too_deep(here, max_depth)
+        members = list(_members(cast("dict[Any, Any] | list[Any]", item)))
+        if isinstance(item, dict) and (refusal := _refuse_keys(here, [key for key, _ in members])):
+            return refusal
+        stack.extend(reversed([(child_pointer(here, key), child, depth + 1) for key, child in members]))
+    return None
+
+
+def _refuse_keys(here: str, keys: list[object]) -> errors.InvalidJson | None:
+    for key in keys:
+        if not isinstance(key, str):
+            return _refusal(here, f"has a key of type {type(key).__name__}", "JSON keys are strings")
+        if not _is_unicode(key):
+            return _refusal(here, "has a key with half a surrogate pair", "keys are Unicode text")
+    return None
+
+
+def _refuse_scalar(here: str, item: object) -> errors.InvalidJson | None:
+    match item:
+        case None | bool():
+            return None
+        case str():
+            fault = None if _is_unicode(item) else ("holds half a surrogate pair", "text is Unicode")
+        case float():
+            way_out = "JSON has finite numbers only: send null or a string"
+            fault = None if math.isfinite(item) else ("is NaN, infinite or overflows a double", way_out)
+        case int():
+            digits = int(item.bit_length() * math.log10(2)) + 1
+            way_out = f"the limit is {MAX_INTEGER_DIGITS:,}: send it as a string"
+            fits = -_INTEGER_BOUND < item < _INTEGER_BOUND
+            fault = None if fits else (f"is an integer of about {digits:,} digits", way_out)
+        case _:
+            way_out = "JSON holds objects, lists, strings, numbers, true, false and null"
+            fault = (f"is a {type(item).__name__}", way_out)
+    return fault and _refusal(here, *fault)
+
+
+def _members(container: Mapping[Any, Any] | list[Any]) -> Iterator[tuple[Any, Any]]:
+    return iter(container.items() if isinstance(container, Mapping) else enumerate(container))
+
+
+def _is_unicode(text: str) -> bool:
+    return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def _too_deep(pointer: str, max_depth: int) -> errors.InvalidJson:
+    way_out = f"the limit is {max_depth}: flatten it or store it as text"
+    return _refusal(pointer, f"is nested over {max_depth} deep", way_out)
+
+
+def _refusal(pointer: str, problem: str, way_out: str) -> errors.InvalidJson:
+    return errors.InvalidJson(f"{pointer or 'the value'} {problem}; {way_out}", pointers={pointer: problem})

@@ -1,0 +1,43 @@
+"""Moments and durations as people and programs read them. A moment is milliseconds since 1970 in UTC."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from runmemory_core.model import DAY_MS
+
+_MINUTE = 60
+_HOUR = 60 * _MINUTE
+_DAY = 24 * _HOUR
+
+
+def rfc3339(moment_ms: int) -> str:
+    """The moment as ``2026-11-30T12:03:00.250Z``."""
+    return datetime.fromtimestamp(moment_ms / 1_000, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
+
+
+def day_of(moment_ms: int) -> str:
+    """The UTC day of the moment, ``2026-11-30``: what quotas count by."""
+    return datetime.fromtimestamp(moment_ms / 1_000, UTC).date().isoformat()
+
+
+def next_day(moment_ms: int) -> int:
+    """The moment at which the next UTC day begins; UTC days all have the same length here."""
+    return (moment_ms // DAY_MS + 1) * DAY_MS
+
+
+def clock_time(moment_ms: int) -> str:
+    """The UTC time of day as ``12:03``."""
+    return datetime.fromtimestamp(moment_ms / 1_000, UTC).strftime("%H:%M")
+
+
+def duration(length_ms: int) -> str:
+    """The length in words of one unit: ``about 30 minutes``; under a second is ``under a second``."""
+    seconds = length_ms // 1_000
+    if seconds < 1:
+        return "under a second"
+    for size, unit in ((_DAY, "day"), (_HOUR, "hour"), (_MINUTE, "minute"), (1, "second")):
+        if seconds >= 2 * size or size == 1:
+            count = round(seconds / size)
+            return f"about {count} {unit}{'' if count == 1 else 's'}"
+    raise AssertionError("one second is the smallest unit")

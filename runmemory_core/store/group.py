@@ -1,0 +1,112 @@
+"""Group commit: all work that waits runs in one transaction and shares one flush to disk.
+
+There is no timer. While one batch is being committed the next one gathers, so a lone caller waits for nothing
+and many callers share the cost. Knows nothing of what the work does.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+from runmemory_core.errors import RunMemoryError, Unavailable
+from runmemory_core.store import Store, Tx
+
+BATCH_CALLS = 256
+BATCH_BYTES = 262_144
+
+Work = Callable[[Tx], Any]
+_Job = tuple[Work, "Future[Any]", int]
+
+
+class GroupWriter:
+    """Performs submitted work in order on a thread of its own, many in one transaction of ``store``."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._reset()
+        os.register_at_fork(after_in_child=self._reset)
+
+    def _reset(self) -> None:
+        self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._starting = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._closed = False
+
+    def submit(self, work: Work, *, size_bytes: int = 0) -> Future[Any]:
+        """Queue ``work``; the future is done once its transaction is committed, or holds why it is not."""
+        done: Future[Any] = Future()
+        with self._starting:
+            if self._closed:
+                raise Unavailable("the store is closing: send the call again to a running one", retry_after=1)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._loop, name="runmemory-writer", daemon=True)
+                self._thread.start()
+            self._queue.put((work, done, size_bytes))
+        return done
+
+    def close(self) -> None:
+        """Commit what was accepted and stop; later submissions are refused."""
+        with self._starting:
+            self._closed = True
+            thread, self._thread = self._thread, None
+            if thread is not None:
+                self._queue.put(None)
+        if thread is not None:
+            thread.join()
+
+    def _loop(self) -> None:
+        going = True
+        while going:
+            batch, going = self._gather()
+            if batch:
+                self._commit(batch)
+
+    def _gather(self) -> tuple[list[_Job], bool]:
+        """All that waits now, at least one, up to a bounded count and size; False when asked to stop."""
+        batch: list[_Job] = []
+        size = 0
+        job = self._queue.get()
+        while job is not None:
+            batch.append(job)
+            size += job[2]
+            if len(batch) == BATCH_CALLS or size >= BATCH_BYTES:
+                return batch, True
+            try:
+                job = self._queue.get_nowait()
+            except queue.Empty:
+                return batch, True
+        return batch, False
+
+    def _commit(self, batch: list[_Job]) -> None:
+        try:
+            outcomes = self._store.transact(lambda tx: [_outcome(tx, work) for work, _, _ in batch])
+        except BaseException as error:
+            if len(batch) == 1:
+                batch[0][1].set_exception(error)
+                return
+            # One of them failed after writing, or the commit did: each is tried alone, so that only the
+            # guilty one hears of it.
+            for job in batch:
+                self._commit([job])
+            return
+        for (_, done, _), outcome in zip(batch, outcomes, strict=True):
+            if isinstance(outcome, RunMemoryError):
+                done.set_exception(outcome)
+            else:
+                done.set_result(outcome)
+
+
+def _outcome(tx: Tx, work: Work) -> Any:
+    """The result of ``work``, or its refusal if it wrote nothing before refusing."""
+    before = tx.changes
+    try:
+        return work(tx)
+    except RunMemoryError as refusal:
+        if tx.changes != before:
+            raise
+        return refusal

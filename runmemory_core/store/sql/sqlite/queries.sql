@@ -1,0 +1,300 @@
+-- Named statements of the SQLite dialect; every dialect has the same names.
+
+-- name: account_by_name
+SELECT account_id FROM accounts WHERE name = :name;
+
+-- name: add_account
+INSERT INTO accounts (name, created_at) VALUES (:name, :now) RETURNING account_id;
+
+-- name: key_by_hash
+SELECT k.account_id, k.key_id, k.plan, k.revoked_at, a.name AS account
+FROM api_keys k JOIN accounts a USING (account_id) WHERE k.key_sha256 = :key_sha256;
+
+-- name: add_key
+INSERT INTO api_keys (account_id, key_id, key_sha256, plan, label, created_at)
+VALUES (:account_id, :key_id, :key_sha256, :plan, :label, :now);
+
+-- name: keys
+SELECT k.key_id, k.plan, k.label, k.created_at, k.revoked_at, a.name AS account
+FROM api_keys k JOIN accounts a USING (account_id) ORDER BY k.created_at, k.key_id;
+
+-- name: revoke_key
+UPDATE api_keys SET revoked_at = coalesce(revoked_at, :now) WHERE key_id = :key_id;
+
+-- name: usage
+SELECT calls FROM usage WHERE account_id = :account_id AND day = :day;
+
+-- name: count_call
+INSERT INTO usage (account_id, day, calls) VALUES (:account_id, :day, 1)
+ON CONFLICT (account_id, day) DO UPDATE SET calls = calls + 1 RETURNING calls;
+
+-- name: run
+SELECT * FROM runs WHERE account_id = :account_id AND run_id = :run_id;
+
+-- name: next_run
+SELECT coalesce(max(run), 0) + 1 AS run FROM runs WHERE account_id = :account_id;
+
+-- name: add_run
+INSERT INTO runs (account_id, run, run_id, adapter, job, status, seq, generation, generation_seq, attempt,
+    done_count, worked_ms, created_at, updated_at)
+VALUES (:account_id, :run, :run_id, :adapter, :job, 'running', 0, 1, 0, :attempt, 0, 0, :now, :now);
+
+-- name: begin_attempt
+UPDATE runs SET attempt = :attempt, status = 'running', error = NULL, generation = :generation,
+    generation_seq = :generation_seq, done_count = :done_count, worked_ms = :worked_ms, last_body = NULL,
+    in_flight = :in_flight, updated_at = :now
+WHERE account_id = :account_id AND run = :run;
+
+-- name: advance_run
+UPDATE runs SET seq = :seq, status = :status, error = :error, job = :job, last_body = :last_body,
+    in_flight = :in_flight, done_count = :done_count, worked_ms = :worked_ms, updated_at = :now
+WHERE account_id = :account_id AND run = :run;
+
+-- name: advance_adapter_run
+UPDATE runs SET seq = :seq, status = :status, updated_at = :now WHERE account_id = :account_id AND run = :run;
+
+-- name: claim_run
+UPDATE runs SET attempt = attempt + 1, updated_at = :now WHERE account_id = :account_id AND run = :run
+RETURNING attempt;
+
+-- name: bury_run
+UPDATE runs SET deleted_at = :now, status = 'deleted', done_count = 0, in_flight = NULL, last_body = NULL
+WHERE account_id = :account_id AND run = :run;
+
+-- name: revive_run
+UPDATE runs SET deleted_at = NULL, adapter = :adapter, job = :job, status = 'running', error = NULL, seq = 0,
+    generation = generation + 1, generation_seq = 0, attempt = :attempt, done_count = 0, worked_ms = 0,
+    created_at = :now, updated_at = :now
+WHERE account_id = :account_id AND run = :run;
+
+-- name: runs_with_status
+SELECT * FROM runs WHERE account_id = :account_id AND status = :status AND run < :before
+ORDER BY run DESC LIMIT :limit;
+
+-- name: adapter_runs
+SELECT * FROM runs WHERE account_id = :account_id AND adapter = :adapter AND deleted_at IS NULL ORDER BY run;
+
+-- name: latest_runs
+SELECT * FROM runs WHERE account_id = :account_id AND deleted_at IS NULL ORDER BY updated_at DESC LIMIT :limit;
+
+-- name: runs_since
+SELECT * FROM runs WHERE account_id = :account_id AND updated_at >= :since AND deleted_at IS NULL;
+
+-- name: saved_since
+SELECT count(*) AS count FROM checkpoints c JOIN runs r USING (account_id, run)
+WHERE r.account_id = :account_id AND r.updated_at >= :since AND c.saved_at >= :since;
+
+-- name: add_attempt
+INSERT INTO attempts (account_id, run, attempt, generation, started_at, from_seq, restart, crash_step, crash_at,
+    crash_error, lost_ms)
+VALUES (:account_id, :run, :attempt, :generation, :now, :from_seq, :restart, :crash_step, :crash_at,
+    :crash_error, :lost_ms);
+
+-- name: attempt
+SELECT * FROM attempts WHERE account_id = :account_id AND run = :run AND attempt = :attempt;
+
+-- name: last_attempts
+SELECT * FROM attempts WHERE account_id = :account_id AND run = :run ORDER BY attempt DESC LIMIT :limit;
+
+-- name: attempts_since
+SELECT a.*, r.run_id FROM attempts a JOIN runs r USING (account_id, run)
+WHERE a.account_id = :account_id AND a.started_at >= :since AND a.restart = 1 ORDER BY a.started_at;
+
+-- name: add_checkpoint
+INSERT INTO checkpoints (account_id, run, seq, lane, key, parent, step, attempt, bytes, saved_at, removed,
+    metadata, body)
+VALUES (:account_id, :run, :seq, :lane, :key, :parent, :step, :attempt, :bytes, :now, :removed, :metadata, :body);
+
+-- name: replace_checkpoint
+UPDATE checkpoints SET parent = :parent, step = :step, bytes = :bytes, saved_at = :now, metadata = :metadata,
+    body = :body
+WHERE account_id = :account_id AND run = :run AND seq = :seq;
+
+-- name: checkpoint
+SELECT * FROM checkpoints WHERE account_id = :account_id AND run = :run AND seq = :seq;
+
+-- name: latest_checkpoint
+SELECT * FROM checkpoints WHERE account_id = :account_id AND run = :run ORDER BY seq DESC LIMIT 1;
+
+-- name: oldest_seq
+SELECT min(seq) AS seq FROM checkpoints WHERE account_id = :account_id AND run = :run;
+
+-- name: checkpoint_by_key
+SELECT * FROM checkpoints WHERE account_id = :account_id AND run = :run AND lane = :lane AND key = :key;
+
+-- name: seq_by_key
+SELECT seq FROM checkpoints WHERE account_id = :account_id AND run = :run AND lane = :lane AND key = :key;
+
+-- name: lane_head
+SELECT * FROM checkpoints WHERE account_id = :account_id AND run = :run AND lane = :lane AND key IS NOT NULL
+ORDER BY key DESC LIMIT 1;
+
+-- name: checkpoint_rows
+SELECT seq, step, bytes, saved_at, lane FROM checkpoints
+WHERE account_id = :account_id AND run = :run AND seq < :before ORDER BY seq DESC LIMIT :limit;
+
+-- name: adapter_checkpoints
+SELECT c.run, c.seq, c.key, c.lane, c.metadata, l.name AS lane_name, r.run_id
+FROM runs r JOIN checkpoints c USING (account_id, run) JOIN lanes l USING (account_id, run, lane)
+WHERE r.account_id = :account_id AND r.deleted_at IS NULL AND c.key IS NOT NULL
+    AND (:run IS NULL OR r.run = :run) AND (:adapter IS NULL OR r.adapter = :adapter)
+    AND (:lane_name IS NULL OR l.name = :lane_name)
+    AND (:key IS NULL OR c.key = :key) AND (:before IS NULL OR c.key < :before)
+    AND (:after_key IS NULL OR (c.key, -c.run, -c.lane) < (:after_key, -:after_run, -:after_lane))
+ORDER BY c.key DESC, c.run, c.lane LIMIT :limit;
+
+-- name: chain
+WITH RECURSIVE chain (seq, parent, depth) AS (
+    SELECT seq, parent, 1 FROM checkpoints
+    WHERE account_id = :account_id AND run = :run AND lane = :lane AND key = :key
+    UNION ALL
+    SELECT c.seq, c.parent, chain.depth + 1 FROM chain JOIN checkpoints c
+        ON c.account_id = :account_id AND c.run = :run AND c.lane = :lane AND c.key = chain.parent
+    WHERE chain.depth < :limit
+)
+SELECT seq FROM chain ORDER BY depth;
+
+-- name: checkpoints_by_seq
+SELECT c.*, l.name AS lane_name FROM checkpoints c JOIN lanes l USING (account_id, run, lane)
+WHERE c.account_id = :account_id AND c.run = :run AND c.seq IN (SELECT value FROM json_each(:seqs));
+
+-- name: writes_by_seq
+SELECT c.seq, w.body FROM checkpoints c JOIN writes w USING (account_id, run, lane, key)
+WHERE c.account_id = :account_id AND c.run = :run AND c.seq IN (SELECT value FROM json_each(:seqs))
+ORDER BY c.seq, w.n;
+
+-- name: keys_to_evict
+SELECT key, seq, metadata FROM checkpoints
+WHERE account_id = :account_id AND run = :run AND lane = :lane AND key IS NOT NULL
+ORDER BY key DESC LIMIT -1 OFFSET :keep;
+
+-- name: run_checkpoints
+SELECT c.*, l.name AS lane_name FROM checkpoints c JOIN lanes l USING (account_id, run, lane)
+WHERE c.account_id = :account_id AND c.run = :run ORDER BY c.seq;
+
+-- name: delete_checkpoint
+DELETE FROM checkpoints WHERE account_id = :account_id AND run = :run AND seq = :seq;
+
+-- name: evict_checkpoints
+DELETE FROM checkpoints WHERE account_id = :account_id AND run = :run AND seq <= :through AND key IS NULL;
+
+-- name: expired_runs
+SELECT r.*, a.name AS account FROM runs r JOIN accounts a USING (account_id)
+WHERE r.account_id = :account_id AND r.updated_at < :before AND r.status <> 'paused' AND r.deleted_at IS NULL
+LIMIT :limit;
+
+-- name: accounts
+SELECT account_id, name FROM accounts;
+
+-- name: old_tombstones
+SELECT account_id, run FROM runs WHERE account_id = :account_id AND status = 'deleted' AND deleted_at < :before
+LIMIT :limit;
+
+-- name: forget_run
+DELETE FROM runs WHERE account_id = :account_id AND run = :run;
+
+-- name: lane
+SELECT lane, evicted_through FROM lanes WHERE account_id = :account_id AND run = :run AND name = :name;
+
+-- name: lanes
+SELECT lane, name, evicted_through FROM lanes WHERE account_id = :account_id AND run = :run;
+
+-- name: add_lane
+INSERT INTO lanes (account_id, run, lane, name)
+SELECT :account_id, :run, coalesce(max(lane), -1) + 1, :name FROM lanes
+WHERE account_id = :account_id AND run = :run
+RETURNING lane;
+
+-- name: evict_lane
+UPDATE lanes SET evicted_through = :through WHERE account_id = :account_id AND run = :run AND lane = :lane
+    AND (evicted_through IS NULL OR evicted_through < :through);
+
+-- name: writes
+SELECT n, body FROM writes
+WHERE account_id = :account_id AND run = :run AND lane = :lane AND key = :key ORDER BY n;
+
+-- name: run_writes
+SELECT w.key, w.n, w.body, l.name AS lane_name FROM writes w JOIN lanes l USING (account_id, run, lane)
+WHERE w.account_id = :account_id AND w.run = :run ORDER BY w.lane, w.key, w.n;
+
+-- name: add_write
+INSERT INTO writes (account_id, run, lane, key, n, body) VALUES (:account_id, :run, :lane, :key, :n, :body);
+
+-- name: delete_writes
+DELETE FROM writes WHERE account_id = :account_id AND run = :run AND lane = :lane AND key = :key;
+
+-- name: part
+SELECT body FROM parts WHERE account_id = :account_id AND run = :run AND address = :address;
+
+-- name: parts
+SELECT address, body FROM parts
+WHERE account_id = :account_id AND run = :run AND address IN (SELECT value FROM json_each(:addresses));
+
+-- name: present_parts
+SELECT address FROM parts
+WHERE account_id = :account_id AND run = :run AND address IN (SELECT value FROM json_each(:addresses));
+
+-- name: add_part
+INSERT INTO parts (account_id, run, address, body) VALUES (:account_id, :run, :address, :body)
+ON CONFLICT DO NOTHING;
+
+-- name: part_addresses
+SELECT address FROM parts WHERE account_id = :account_id AND run = :run;
+
+-- name: delete_part
+DELETE FROM parts WHERE account_id = :account_id AND run = :run AND address = :address;
+
+-- name: copy_parts
+INSERT INTO parts (account_id, run, address, body)
+SELECT account_id, :target, address, body FROM parts WHERE account_id = :account_id AND run = :run;
+
+-- name: copy_lanes
+INSERT INTO lanes (account_id, run, lane, name, evicted_through)
+SELECT account_id, :target, lane, name, evicted_through FROM lanes WHERE account_id = :account_id AND run = :run;
+
+-- name: copy_writes
+INSERT INTO writes (account_id, run, lane, key, n, body)
+SELECT account_id, :target, lane, key, n, body FROM writes WHERE account_id = :account_id AND run = :run;
+
+-- name: copy_checkpoints
+INSERT INTO checkpoints (account_id, run, seq, lane, key, parent, step, attempt, bytes, saved_at, removed, metadata,
+    body)
+SELECT account_id, :target, seq, lane, key, parent, step, attempt, bytes, saved_at, removed, metadata, body
+FROM checkpoints WHERE account_id = :account_id AND run = :run;
+
+-- name: add_done
+INSERT INTO done (account_id, run, item, n, attempt) VALUES (:account_id, :run, :item, :n, :attempt)
+ON CONFLICT DO NOTHING RETURNING n;
+
+-- name: done_page
+SELECT item, n FROM done WHERE account_id = :account_id AND run = :run AND n >= :from_n ORDER BY n LIMIT :limit;
+
+-- name: clear_done
+DELETE FROM done WHERE account_id = :account_id AND run = :run;
+
+-- name: clear_checkpoints
+DELETE FROM checkpoints WHERE account_id = :account_id AND run = :run;
+
+-- name: clear_writes
+DELETE FROM writes WHERE account_id = :account_id AND run = :run;
+
+-- name: clear_parts
+DELETE FROM parts WHERE account_id = :account_id AND run = :run;
+
+-- name: clear_lanes
+DELETE FROM lanes WHERE account_id = :account_id AND run = :run;
+
+-- name: clear_attempts
+DELETE FROM attempts WHERE account_id = :account_id AND run = :run;
+
+-- name: replay
+SELECT operation, body, run, number FROM replays
+WHERE account_id = :account_id AND idempotency_key = :idempotency_key;
+
+-- name: add_replay
+INSERT INTO replays (account_id, idempotency_key, operation, body, run, number, answered_at)
+VALUES (:account_id, :idempotency_key, :operation, :body, :run, :number, :now);
+
+-- name: forget_replays
+DELETE FROM replays WHERE rowid IN (SELECT rowid FROM replays ORDER BY rowid LIMIT :limit)
+    AND answered_at < :before;

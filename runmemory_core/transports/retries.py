@@ -1,0 +1,100 @@
+"""One call over an unreliable network, as a pure conversation that a blocking or an async driver carries out.
+
+Sending the same bytes again is safe, because the idempotency key inside them was made once, before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import repeat
+
+from pydantic_core import from_json
+
+from runmemory_core.errors import RunMemoryError, Unavailable, from_problem
+from runmemory_core.model import Reply
+
+PAUSES_SECONDS = (0.1, 0.4, 1.6)
+LONGEST_PAUSE_SECONDS = 20.0
+_AGAIN = frozenset({502, 503, 504})
+_OK = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back over HTTP; header names are lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """No answer came; ``reason`` is for people."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Command: send the request and report an `Answer` or a `Failure`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Command: wait."""
+
+    seconds: float
+
+
+Commands = Generator[Send | Pause, Answer | Failure | None, Reply]
+
+
+def conversation(where: str, *, jitter: Iterator[float] | None = None) -> Commands:
+    """Yield what to do next until the reply is known; ``jitter`` gives factors around 1 for the pauses.
+
+    Raises the exception the service described, or `Unavailable` with ``where`` after the last try. Over quota
+    (429) is an answer, never repeated.
+    """
+    factors = jitter or repeat(1.0)
+    problem = ""
+    for pause in (*PAUSES_SECONDS, None):
+        answer = yield Send()
+        match answer:
+            case Answer(status=status) if status not in _AGAIN:
+                return _read(answer, where)
+            case Answer(status=status, headers=headers):
+                problem = f"it answered {status}"
+                wait = _retry_after(headers)
+            case Failure(reason=reason):
+                problem, wait = reason, None
+            case None:
+                raise RuntimeError("a driver reports an Answer or a Failure for each Send")
+        if pause is not None:
+            yield Pause(min(LONGEST_PAUSE_SECONDS, max(wait or 0.0, pause * next(factors))))
+    tries = len(PAUSES_SECONDS) + 1
+    raise Unavailable(
+        f"{where} cannot be reached: {problem}, {tries} times. Nothing was confirmed: check the URL and that "
+        "the service runs, then send the call again",
+        url=where,
+    )
+
+
+def _read(answer: Answer, where: str) -> Reply:
+    try:
+        body = from_json(answer.body, allow_inf_nan=False)
+    except ValueError:
+        body = None
+    if answer.status == _OK and isinstance(body, dict):
+        return body
+    if isinstance(body, dict) and "code" in body:
+        raise from_problem(body)
+    raise RunMemoryError(
+        f"{where} answered {answer.status} with something that is not Run Memory's JSON: is the URL right?"
+    )
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    value = headers.get("retry-after", "")
+    return float(value) if value.isdecimal() else None
