@@ -66,8 +66,8 @@ def decode(
 
     Built are LangGraph's safe types, those in ``allow``, and pydantic models, dataclasses, enums and named
     tuples whose module is imported already. Anything else raises `DecodingRefused`; with
-    ``on_unknown="raw"`` the tagged JSON comes back instead. A serializer that is neither LangGraph's nor
-    derived from it reads its own bytes by its own rules, except that a pickle is never handed on.
+    ``on_unknown="raw"`` the tagged JSON comes back instead. A serializer of the user's own reads its own
+    kinds of bytes by its own rules, except that a pickle is never handed on.
     """
     try:
         return _load(_typed(value), serde, _names(frozenset(allow)))

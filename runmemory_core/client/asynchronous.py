@@ -64,6 +64,11 @@ class AsyncClient:
         return self._transport.remote
 
     @property
+    def has_key(self) -> bool:
+        """Whether calls carry an API key."""
+        return self._target.api_key is not None
+
+    @property
     def store(self) -> AsyncStoreClient:
         """The storage interface for adapters."""
         return AsyncStoreClient(self)

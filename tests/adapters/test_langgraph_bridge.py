@@ -1,7 +1,7 @@
 """Serialized values to tagged JSON and back: every kind the serializer writes, and anything else.
 
-`KINDS` has an entry for each branch of LangGraph's serializer; each goes through JSON text to identical bytes,
-and is decoded to what LangGraph itself would have built.
+`KINDS` has an entry for each branch of LangGraph's serializer; each goes through JSON text to identical
+bytes, and is decoded to what LangGraph itself would have built.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ SERDE = JsonPlusSerializer()
 SERVICE_NESTING = 64
 
 
-# --- classes a user's state may hold ----------------------------------------------------------------------
+# --- classes a user's state may hold --------------------------------------------------------------------
 
 
 class Colour(enum.Enum):
@@ -97,7 +97,7 @@ class Point(NamedTuple):
     y: float
 
 
-Pair = namedtuple("Pair", "left right")  # noqa: PYI024 (the untyped form is what is tested)
+Pair = namedtuple("Pair", "left right")  # noqa: PYI024 # pyright: ignore[reportUntypedNamedTuple]
 
 
 class Address(BaseModel):
@@ -254,12 +254,12 @@ KINDS: dict[str, Any] = {
     # LangChain
     "human message": HumanMessage([{"type": "text", "text": "hi"}], id="h", name="Ada"),
     "ai message": AI,
-    "ai message chunk": AIMessageChunk("x", id="c"),
-    "human message chunk": HumanMessageChunk("x"),
+    "ai message chunk": AIMessageChunk(content="x", id="c"),
+    "human message chunk": HumanMessageChunk(content="x"),
     "system message": SystemMessage("be brief"),
     "tool message": ToolMessage("42", tool_call_id="c1", artifact={1: b"x"}, status="error"),
-    "function message": FunctionMessage("42", name="f"),
-    "chat message": ChatMessage("x", role="critic"),
+    "function message": FunctionMessage(content="42", name="f"),
+    "chat message": ChatMessage(content="x", role="critic"),
     "remove message": RemoveMessage(id="m1"),
     "history": [HumanMessage("q"), AI, ToolMessage("42", tool_call_id="c1")],
     "document": Document("text", metadata={"page": 3, "when": date(2024, 1, 2)}, id="d"),
@@ -320,7 +320,7 @@ def same(one: Any, other: Any) -> bool:
     return type(one) is type(other) and one == other
 
 
-# --- every kind --------------------------------------------------------------------------------------------
+# --- every kind -----------------------------------------------------------------------------------------
 
 
 def test_there_are_enough_kinds() -> None:
@@ -369,7 +369,7 @@ def test_a_model_of_pydantic_v1_comes_back() -> None:
     assert decode(value, serde=SERDE) == [Old(a=1, when=date(2024, 1, 2))]
 
 
-# --- the form ------------------------------------------------------------------------------------------------
+# --- the form -------------------------------------------------------------------------------------------
 
 
 def shown(value: Any) -> Any:
@@ -423,7 +423,7 @@ def test_a_users_dict_with_the_key_of_a_tag_is_no_tag() -> None:
     }
 
 
-# --- anything else --------------------------------------------------------------------------------------------
+# --- anything else --------------------------------------------------------------------------------------
 
 
 def ext(code: int, payload: Any) -> bytes:
@@ -562,12 +562,12 @@ def test_a_key_that_nests_too_deep_makes_the_value_opaque() -> None:
     ],
 )
 def test_what_was_not_written_here_is_an_error_that_shows_no_value(value: Any) -> None:
-    with pytest.raises(ValueError, match="^not the tagged JSON of a checkpoint value") as caught:
+    with pytest.raises(ValueError, match=r"^not the tagged JSON of a checkpoint value") as caught:
         from_json(value)
     assert "secret" not in str(caught.value)
 
 
-# --- properties ------------------------------------------------------------------------------------------------
+# --- properties -----------------------------------------------------------------------------------------
 
 KEY_PARTS = (
     st.none()
@@ -599,7 +599,7 @@ def test_any_bytes_of_any_kind_come_back(kind: str, data: bytes) -> None:
     assert from_json(through_text(to_json((kind, data)))) == (kind, data)
 
 
-# --- secrets by type -------------------------------------------------------------------------------------------
+# --- secrets by type ------------------------------------------------------------------------------------
 
 
 def test_secret_types_are_found_wherever_they_stand() -> None:

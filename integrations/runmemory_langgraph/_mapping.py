@@ -1,0 +1,185 @@
+"""Between LangGraph's checkpoints and the entries of the store. Pure, but for the encoder's memory.
+
+thread_id becomes run_id, checkpoint_ns the lane, checkpoint_id the key. Beside the channels' values an entry keeps
+``extra``: the rest of the checkpoint, with maps of versions as lists of pairs, because channel and node names are
+data there and must be neither redacted nor renamed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import (
+    WRITES_IDX_MAP,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+    PendingWrite,
+    get_checkpoint_metadata,
+)
+from pydantic_core import from_json
+from runmemory_core import parts
+from runmemory_core.operations.storage import Entry, TaskWrites
+from runmemory_langgraph._decoding import ClassName, decode
+from runmemory_langgraph._encoding import Batch, Encoder
+
+SerdeAndAllowed = tuple[Any, frozenset[type | ClassName]]
+_STEP_CHARACTERS = 200
+_OWN_FIELDS = frozenset({"id", "channel_values", "channel_versions", "versions_seen"})
+
+
+def place_of(config: RunnableConfig) -> tuple[str, str, str | None]:
+    """thread_id, checkpoint_ns and checkpoint_id of a config; raises `ValueError` without a thread_id."""
+    configurable = config.get("configurable", {})
+    if "thread_id" not in configurable:
+        raise ValueError(
+            'the config has no thread_id: pass {"configurable": {"thread_id": "…"}}, the same after a crash'
+        )
+    checkpoint_id = configurable.get("checkpoint_id")
+    return (
+        str(configurable["thread_id"]),
+        str(configurable.get("checkpoint_ns", "")),
+        None if checkpoint_id is None else str(checkpoint_id),
+    )
+
+
+def config_of(thread_id: str, checkpoint_ns: str, checkpoint_id: str) -> RunnableConfig:
+    """The config that names one checkpoint."""
+    return {
+        "configurable": {
+            "thread_id": thread_id,
+            "checkpoint_ns": checkpoint_ns,
+            "checkpoint_id": checkpoint_id,
+        }
+    }
+
+
+# --- to the store ---------------------------------------------------------------------------------------
+
+
+def put_change(
+    config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata, *, encoder: Encoder, batch: Batch
+) -> dict[str, Any]:
+    """The change that puts a checkpoint."""
+    _, lane, parent = place_of(config)
+    whole = get_checkpoint_metadata(config, metadata)
+    change: dict[str, Any] = {
+        "op": "put",
+        "lane": lane,
+        "key": checkpoint["id"],
+        "step": _label(metadata, checkpoint),
+        "state": [
+            (channel, encoder.node(channel, value, batch))
+            for channel, value in checkpoint["channel_values"].items()
+        ],
+        "extra": {"=": _extra(checkpoint, encoder)},
+        "metadata": {name: encoder.tagged("metadata", value) for name, value in whole.items()},
+    }
+    if parent is not None:
+        change["parent"] = parent
+    return change
+
+
+def writes_change(
+    config: RunnableConfig,
+    writes: Sequence[tuple[str, Any]],
+    *,
+    task_id: str,
+    task_path: str,
+    encoder: Encoder,
+    batch: Batch,
+) -> dict[str, Any]:
+    """The change that records a task's results beside the checkpoint it started from."""
+    _, lane, key = place_of(config)
+    if key is None:
+        raise ValueError("put_writes needs the checkpoint_id that the writes belong to in its config")
+    return {
+        "op": "writes",
+        "lane": lane,
+        "key": key,
+        "task_id": task_id,
+        "task_path": task_path,
+        "writes": [
+            (WRITES_IDX_MAP.get(channel, position), channel, encoder.node(channel, value, batch))
+            for position, (channel, value) in enumerate(writes)
+        ],
+    }
+
+
+def _extra(checkpoint: Checkpoint, encoder: Encoder) -> dict[str, Any]:
+    extra: dict[str, Any] = {
+        "versions": _pairs(checkpoint["channel_versions"]),
+        "seen": [(node, _pairs(versions)) for node, versions in checkpoint["versions_seen"].items()],
+    }
+    for name, value in checkpoint.items():
+        if name not in _OWN_FIELDS:
+            extra[name] = encoder.tagged(name, value)
+    return extra
+
+
+def _pairs(mapping: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    return list(mapping.items())
+
+
+def _label(metadata: CheckpointMetadata, checkpoint: Checkpoint) -> str:
+    """What a person reads in a list of steps: the number and the channels that changed."""
+    source, step = metadata.get("source", ""), metadata.get("step", "")
+    changed = ", ".join(name for name in checkpoint.get("updated_channels") or () if ":" not in name)
+    return f"{source} {step}: {changed}"[:_STEP_CHARACTERS].rstrip(": ")
+
+
+# --- from the store -------------------------------------------------------------------------------------
+
+
+def tuple_of(entry: Entry, texts: Mapping[str, str], *, reading: SerdeAndAllowed) -> CheckpointTuple:
+    """The checkpoint tuple of an entry; every value it had, or an exception."""
+    part = texts.__getitem__
+    state = {channel: _value(node, part, reading) for channel, node in entry.body.state}
+    extra: dict[str, Any] = from_json(parts.join(entry.body.extra or {"=": {}}, part))
+    versions, seen = extra.pop("versions", ()), extra.pop("seen", ())
+    checkpoint: dict[str, Any] = {name: _decoded(value, reading) for name, value in extra.items()}
+    checkpoint |= {
+        "id": entry.key,
+        "channel_values": state,
+        "channel_versions": dict(versions),
+        "versions_seen": {node: dict(pairs) for node, pairs in seen},
+    }
+    metadata = {name: _decoded(value, reading) for name, value in entry.metadata.items()}
+    return CheckpointTuple(
+        config=config_of(entry.run_id, entry.lane, entry.key),
+        checkpoint=cast("Checkpoint", checkpoint),
+        metadata=cast("CheckpointMetadata", metadata),
+        parent_config=None if entry.parent is None else config_of(entry.run_id, entry.lane, entry.parent),
+        pending_writes=pending_writes(entry.writes, texts, reading=reading),
+    )
+
+
+def pending_writes(
+    rows: Iterable[TaskWrites], texts: Mapping[str, str], *, reading: SerdeAndAllowed
+) -> list[PendingWrite]:
+    """Writes as LangGraph applies them: by task path, task and index.
+
+    For an index from 0 the first write stands, since it may have been acted on; below 0, where errors and interrupts
+    are kept, the last one does.
+    """
+    merged: dict[tuple[str, str, int], tuple[str, parts.Node]] = {}
+    for row in rows:
+        for index, channel, node in row.writes:
+            place = (row.task_path, row.task_id, index)
+            if index < 0 or place not in merged:
+                merged[place] = (channel, node)
+    return [
+        (task_id, channel, _value(node, texts.__getitem__, reading))
+        for (_, task_id, _), (channel, node) in sorted(merged.items(), key=lambda item: item[0])
+    ]
+
+
+def _value(node: parts.Node, part: Any, reading: SerdeAndAllowed) -> Any:
+    return _decoded(node["="] if "=" in node else from_json(parts.join(node, part)), reading)
+
+
+def _decoded(value: Any, reading: SerdeAndAllowed) -> Any:
+    serde, allow = reading
+    return decode(value, serde=serde, allow=allow)

@@ -1,0 +1,296 @@
+"""`RunMemorySaver`: LangGraph's checkpointer over Run Memory, blocking and async in one class.
+
+Here calls are made; what they carry is `_mapping`'s. The async methods run the blocking ones on worker threads: an
+httpx call costs less that way than on the loop, the loop is never blocked, and a saver can be made before any loop
+runs and used from several.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import random
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import (
+    BaseCheckpointSaver,
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+)
+from langgraph.checkpoint.serde.base import SerializerProtocol
+from runmemory_core import AccountRequired, Client, InvalidRequest
+from runmemory_core.operations.storage import EntriesReply
+from runmemory_langgraph import _mapping
+from runmemory_langgraph._decoding import ClassName
+from runmemory_langgraph._encoding import Batch, Encoder
+
+ADAPTER = "langgraph"
+_PAGE = 50
+
+
+class RunMemorySaver(BaseCheckpointSaver[str]):
+    """A checkpointer that keeps threads in Run Memory: a file of this machine, or a service.
+
+    Without ``url`` it is the embedded store. ``allow`` names classes of yours that may be built on loading beside
+    LangGraph's safe ones and the imported pydantic models, dataclasses, enums and named tuples; anything else raises
+    `DecodingRefused`. Values under names of secrets are saved as ``[removed]`` with a warning; ``redact=False`` turns
+    that off for an embedded store. ``keep`` and ``expire_after`` bound an embedded store.
+
+    Raises `AccountRequired` for a URL without a key, since nothing would be stored there.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        api_key: str | None = None,
+        client: Client | None = None,
+        serde: SerializerProtocol | None = None,
+        allow: Iterable[type | ClassName] = (),
+        redact: bool = True,
+        keep: int | None = None,
+        expire_after: timedelta | None = None,
+        timeout_seconds: float = 30.0,
+    ) -> None:
+        super().__init__(serde=serde)
+        self._owns_client = client is None
+        self._client = client or Client(
+            url, api_key=api_key, keep=keep, expire_after=expire_after, timeout_seconds=timeout_seconds
+        )
+        if self._client.remote and not self._client.has_key:
+            raise AccountRequired(
+                f"{self._client.where} stores nothing without an API key, and the graph would start over after a "
+                "crash: pass api_key= or set RUNMEMORY_API_KEY"
+            )
+        if self._client.remote and not redact:
+            raise InvalidRequest(
+                "redact=False is for embedded stores only: secrets must not leave this machine in clear",
+                pointers={"/redact": "must be true for a service"},
+            )
+        self._allow = frozenset(allow)
+        self._encoder = Encoder(self.serde, redacts=redact)
+
+    @classmethod
+    def from_conn_string(cls, conn_string: str, **options: Any) -> RunMemorySaver:
+        """The saver for a URL, usable as it is, in ``with`` and in ``async with``."""
+        return cls(conn_string, **options)
+
+    def setup(self) -> None:
+        """Check that the store answers and accepts the key. Calling it is optional and may be repeated."""
+        self._client.usage_and_upgrade()
+
+    def close(self) -> None:
+        """Release the connection; a client that was passed in stays open."""
+        if self._owns_client:
+            self._client.close()
+
+    def __enter__(self) -> RunMemorySaver:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> RunMemorySaver:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await asyncio.to_thread(self.close)
+
+    def with_allowlist(self, extra_allowlist: Collection[tuple[str, ...]]) -> RunMemorySaver:
+        """A copy that may build the given ``(module, name)`` too; both share one connection and one memory."""
+        clone = copy.copy(self)
+        clone._allow = self._allow | {(entry[0], entry[1]) for entry in extra_allowlist}
+        return clone
+
+    def get_next_version(self, current: str | int | None, channel: None) -> str:
+        """A version greater than ``current``; its random tail keeps two forks of one checkpoint apart."""
+        del channel
+        number = int(str(current).partition(".")[0]) if current is not None else 0
+        return f"{number + 1:032}.{random.random():016}"  # noqa: S311 - tells forks apart, protects nothing
+
+    # --- reading ----------------------------------------------------------------------------------------
+
+    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """The checkpoint of a config, the latest without checkpoint_id; raises `CheckpointGone` for an evicted one."""
+        run_id, lane, key = _mapping.place_of(config)
+        reply = self._client.store.fetch(run_id, lane=lane, key=key)
+        if reply.entry is None:
+            return None
+        return _mapping.tuple_of(reply.entry, reply.parts, reading=self._reading)
+
+    def list(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,  # noqa: A002 - LangGraph's name
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> Iterator[CheckpointTuple]:
+        """Checkpoints newest first; no checkpoint_ns means every namespace, no config every thread."""
+        query = self._query(config, filter, before)
+        left, cursor = limit, None
+        while left is None or left > 0:
+            page = self._page(query, left, cursor)
+            yield from self._tuples(page)
+            left, cursor = None if left is None else left - len(page.entries), page.cursor
+            if cursor is None:
+                return
+
+    def _query(
+        self, config: RunnableConfig | None, wanted: Mapping[str, Any] | None, before: RunnableConfig | None
+    ) -> dict[str, Any]:
+        query: dict[str, Any] = {"adapter": ADAPTER}
+        if config is not None:
+            run_id, lane, key = _mapping.place_of(config)
+            query |= {"run_id": run_id, "key": key}
+            if "checkpoint_ns" in config.get("configurable", {}):
+                query["lane"] = lane
+        if before is not None:
+            query["before"] = before.get("configurable", {}).get("checkpoint_id")
+        if wanted:
+            query["metadata"] = {name: self._encoder.tagged("filter", value) for name, value in wanted.items()}
+        return query
+
+    def _page(self, query: Mapping[str, Any], left: int | None, cursor: str | None) -> EntriesReply:
+        limit = _PAGE if left is None else min(left, _PAGE)
+        return self._client.store.history(**query, limit=limit, cursor=cursor)
+
+    def _tuples(self, page: EntriesReply) -> list[CheckpointTuple]:
+        return [_mapping.tuple_of(entry, page.parts, reading=self._reading) for entry in page.entries]
+
+    @property
+    def _reading(self) -> _mapping.SerdeAndAllowed:
+        return self.serde, self._allow
+
+    # --- writing ----------------------------------------------------------------------------------------
+
+    def put(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Store a checkpoint; on return it is on disk."""
+        del new_versions  # every value is at hand, and parts find out what is new
+        run_id, lane, _ = _mapping.place_of(config)
+        self._commit(
+            run_id,
+            lambda batch: _mapping.put_change(config, checkpoint, metadata, encoder=self._encoder, batch=batch),
+        )
+        return _mapping.config_of(run_id, lane, checkpoint["id"])
+
+    def put_writes(
+        self,
+        config: RunnableConfig,
+        writes: Sequence[tuple[str, Any]],
+        task_id: str,
+        task_path: str = "",
+    ) -> None:
+        """Store the results of a task that is done before its superstep is."""
+        if not writes:
+            return
+        run_id, _, _ = _mapping.place_of(config)
+        self._commit(
+            run_id,
+            lambda batch: _mapping.writes_change(
+                config, writes, task_id=task_id, task_path=task_path, encoder=self._encoder, batch=batch
+            ),
+        )
+
+    def _commit(self, run_id: str, change: Callable[[Batch], dict[str, Any]]) -> None:
+        batch = self._encoder.batch(run_id)
+        operations = [change(batch)]
+        reply = self._client.store.commit(run_id, ADAPTER, operations=operations, parts=batch.to_send())
+        if reply.missing:
+            # The store no longer holds what it held: retention or a deletion came between. Every value is at
+            # hand, so everything is sent again.
+            self._encoder.forget(run_id)
+            batch = self._encoder.batch(run_id)
+            operations = [change(batch)]
+            reply = self._client.store.commit(run_id, ADAPTER, operations=operations, parts=batch.to_send())
+        if reply.missing:
+            raise RuntimeError(f"the store still misses {len(reply.missing)} parts that were just sent")
+        self._encoder.confirm(batch)
+
+    # --- managing ---------------------------------------------------------------------------------------
+
+    def delete_thread(self, thread_id: str) -> None:
+        """Delete a thread with everything in it; late writes to it are refused for 7 days."""
+        self._encoder.forget(str(thread_id))
+        self._client.store.delete_run(str(thread_id))
+
+    def delete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """Delete the checkpoints that LangGraph runs of these ids made."""
+        for run_id in run_ids:
+            self._client.store.delete_by_metadata(ADAPTER, metadata={"run_id": run_id})
+
+    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Copy a thread whole to a new thread_id."""
+        self._client.store.copy_run(str(source_thread_id), target_run_id=str(target_thread_id))
+
+    def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """Keep each namespace's latest checkpoint and the ancestors its delta channels need, or ``delete`` all."""
+        if strategy not in ("keep_latest", "delete"):
+            raise ValueError(f"strategy is {strategy!r}; it is keep_latest or delete")
+        for thread_id in thread_ids:
+            self._encoder.forget(str(thread_id))
+            self._client.store.prune(str(thread_id), strategy=strategy)
+
+    # --- the same for event loops -----------------------------------------------------------------------
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        return await asyncio.to_thread(self.get_tuple, config)
+
+    async def alist(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,  # noqa: A002 - LangGraph's name
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        query = self._query(config, filter, before)
+        left, cursor = limit, None
+        while left is None or left > 0:
+            page = await asyncio.to_thread(self._page, query, left, cursor)
+            for found in self._tuples(page):
+                yield found
+            left, cursor = None if left is None else left - len(page.entries), page.cursor
+            if cursor is None:
+                return
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        return await asyncio.to_thread(self.put, config, checkpoint, metadata, new_versions)
+
+    async def aput_writes(
+        self,
+        config: RunnableConfig,
+        writes: Sequence[tuple[str, Any]],
+        task_id: str,
+        task_path: str = "",
+    ) -> None:
+        await asyncio.to_thread(self.put_writes, config, writes, task_id, task_path)
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        await asyncio.to_thread(self.delete_thread, thread_id)
+
+    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
+        await asyncio.to_thread(self.delete_for_runs, run_ids)
+
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        await asyncio.to_thread(self.copy_thread, source_thread_id, target_thread_id)
+
+    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        await asyncio.to_thread(self.prune, thread_ids, strategy=strategy)
