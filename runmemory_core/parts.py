@@ -15,13 +15,14 @@ parts are kept is the store's business.
 
 from __future__ import annotations
 
-import json
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import blake2b
 from typing import Any, cast
 
 from pydantic_core import from_json
+
+from runmemory_core.policy.json_rules import write
 
 Node = dict[str, Any]
 
@@ -31,9 +32,6 @@ PART_BYTES = 262_144
 # A character is at most 4 bytes in UTF-8; cutting by characters keeps every piece valid text.
 CHUNK_CHARACTERS = PART_BYTES // 4
 
-_dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
-
-
 def address(text: str) -> str:
     """The 22 characters that name a part: base64url of a 128-bit BLAKE2b of its UTF-8 text."""
     return urlsafe_b64encode(blake2b(text.encode(), digest_size=16).digest())[:22].decode()
@@ -41,9 +39,9 @@ def address(text: str) -> str:
 
 def split(value: Any, parts: dict[str, str]) -> Node:
     """The node of a JSON ``value``; texts too long to stand in it are added to ``parts`` by address."""
-    text = _dumps(value)
+    text = write(value)
     if isinstance(value, list) and len(text) > INLINE_CHARACTERS:
-        return {"l": paged([of_text(_dumps(item), parts) for item in cast("list[Any]", value)], parts)}
+        return {"l": paged([of_text(write(item), parts) for item in cast("list[Any]", value)], parts)}
     return of_text(text, parts)
 
 
@@ -64,11 +62,18 @@ def of_text(text: str, parts: dict[str, str]) -> Node:
 
 def paged(nodes: list[Node], parts: dict[str, str]) -> list[Node]:
     """``nodes`` with each full run of 32 folded into a page."""
-    full = len(nodes) - len(nodes) % PAGE_NODES if len(nodes) > PAGE_NODES else 0
-    pages = [
-        {"g": _add(_dumps(nodes[i : i + PAGE_NODES]), parts)} for i in range(0, full, PAGE_NODES)
-    ]
-    return pages + nodes[full:]
+    full = full_pages(len(nodes))
+    return [page(nodes[i : i + PAGE_NODES], parts) for i in range(0, full, PAGE_NODES)] + nodes[full:]
+
+
+def full_pages(count: int) -> int:
+    """How many of ``count`` nodes go into pages: whole ones only, and none while all fit into one."""
+    return count - count % PAGE_NODES if count > PAGE_NODES else 0
+
+
+def page(nodes: list[Node], parts: dict[str, str]) -> Node:
+    """The item that stands for 32 nodes of a list."""
+    return {"g": _add(write(nodes), parts)}
 
 
 def _add(text: str, parts: dict[str, str]) -> str:
@@ -81,7 +86,7 @@ def join(node: Node, part: Callable[[str], str]) -> str:
     """The JSON text that ``node`` stands for; ``part`` returns the text at an address."""
     match node:
         case {"=": value}:
-            return _dumps(value)
+            return write(value)
         case {"p": where}:
             return part(where)
         case {"c": pieces}:
@@ -89,7 +94,7 @@ def join(node: Node, part: Callable[[str], str]) -> str:
         case {"l": items}:
             return "[" + ",".join(join(item, part) for item in unpaged(items, part)) + "]"
         case {"o": members}:
-            return "{" + ",".join(f"{_dumps(name)}:{join(inner, part)}" for name, inner in members) + "}"
+            return "{" + ",".join(f"{write(name)}:{join(inner, part)}" for name, inner in members) + "}"
         case _:
             raise ValueError(f"not a node: an object with the keys {sorted(node)}")
 

@@ -7,142 +7,164 @@ remembered by a digest of its bytes, so that of a chat only the new messages are
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from runmemory_core import parts
+from runmemory_core.policy.json_rules import write
 from runmemory_core.policy.redaction import redact
 from runmemory_langgraph._bridge import to_json
 
-REMEMBERED_ELEMENTS = 20_000
+REMEMBERED_NODES = 20_000
 REMEMBERED_RUNS = 200
+_SHORT_LIST = 100
 _REDACTION_GUIDE = (
     "keep secrets in the runtime context or the environment instead of the state, or use redact=False with an "
     "embedded store"
 )
 logger = logging.getLogger("runmemory")
 
-_dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+
+@dataclass(slots=True)
+class _Memory:
+    """What one thread of a graph sent before: node by digest, and the addresses the store confirmed."""
+
+    nodes: dict[bytes, parts.Node] = field(default_factory=dict[bytes, parts.Node])
+    addresses: set[str] = field(default_factory=set[str])
 
 
 @dataclass(slots=True)
 class Batch:
-    """What one commit carries: the texts of the parts it names and the store may lack."""
+    """What one commit carries beyond what the store holds already: new nodes and the texts of their parts."""
 
     run_id: str
-    known: set[str]
+    memory: _Memory
+    nodes: dict[bytes, parts.Node] = field(default_factory=dict[bytes, parts.Node])
     texts: dict[str, str] = field(default_factory=dict[str, str])
 
-    def needs(self, node: parts.Node) -> bool:
-        """Whether a text that ``node`` names is neither known to be stored nor in this batch."""
-        return any(a not in self.known and a not in self.texts for a in parts.direct_addresses(node))
+    def find(self, digest: bytes) -> parts.Node | None:
+        """The node of a value that was sent before or is in this batch."""
+        return self.memory.nodes.get(digest) or self.nodes.get(digest)
 
     def to_send(self) -> dict[str, str]:
         """The texts that the store is not known to hold."""
-        return {address: text for address, text in self.texts.items() if address not in self.known}
+        known = self.memory.addresses
+        return {address: text for address, text in self.texts.items() if address not in known}
 
 
 class Encoder:
-    """Turns values into nodes; remembers what it converted and what the store confirmed. Thread-safe.
+    """Turns values into nodes; remembers what it converted and what the store confirmed.
 
-    The memory only saves work: when the store answers that a part is missing, `forget` and encode again.
+    The memory only saves work: when the store answers that a part is missing, `forget` and encode again. Different
+    threads of a graph may be encoded at the same time, one of them by one caller at a time.
     """
 
     def __init__(self, serde: SerializerProtocol, *, redacts: bool) -> None:
         self._serde = serde
         self._redacts = redacts
         self._lock = threading.Lock()
-        self._elements: OrderedDict[bytes, parts.Node] = OrderedDict()
-        self._known: OrderedDict[str, set[str]] = OrderedDict()
+        self._memories: OrderedDict[str, _Memory] = OrderedDict()
         self._warned: set[str] = set()
-
-    def with_serde(self, serde: SerializerProtocol) -> Encoder:
-        """The same memory over another serializer of the same values."""
-        clone = Encoder.__new__(Encoder)
-        clone.__dict__ = self.__dict__ | {"_serde": serde}
-        return clone
 
     def batch(self, run_id: str) -> Batch:
         """An empty batch for one commit to ``run_id``."""
         with self._lock:
-            known = self._known.setdefault(run_id, set())
-            self._known.move_to_end(run_id)
-            while len(self._known) > REMEMBERED_RUNS:
-                self._known.popitem(last=False)
-            return Batch(run_id, known)
+            memory = self._memories.setdefault(run_id, _Memory())
+            self._memories.move_to_end(run_id)
+            while len(self._memories) > REMEMBERED_RUNS:
+                self._memories.popitem(last=False)
+            return Batch(run_id, memory)
 
     def confirm(self, batch: Batch) -> None:
         """Remember that the store holds what ``batch`` carried."""
-        batch.known.update(batch.texts)
+        memory = batch.memory
+        if len(memory.nodes) > REMEMBERED_NODES:
+            memory.nodes.clear()
+            memory.addresses.clear()
+        memory.nodes.update(batch.nodes)
+        memory.addresses.update(batch.texts)
 
     def forget(self, run_id: str) -> None:
         """Forget what the store was thought to hold of a run."""
         with self._lock:
-            self._known.pop(run_id, None)
+            self._memories.pop(run_id, None)
 
     def node(self, channel: str, value: Any, batch: Batch) -> parts.Node:
         """The node of a channel's value; raises `TypeError` with channel and path for what cannot be dumped."""
         if type(value) is list and len(value) > 1:  # pyright: ignore[reportUnknownArgumentType]
-            items = [self._element(channel, f"/{i}", item, batch) for i, item in enumerate(value)]
-            if sum(map(_length, items)) > parts.INLINE_CHARACTERS:
-                return {"l": parts.paged(items, batch.texts)}
-        return self._element(channel, "", value, batch)
+            return self._list(channel, value, batch)
+        return self._element(channel, "", value, batch)[1]
 
     def tagged(self, channel: str, value: Any) -> Any:
         """The tagged JSON of a small value that stands inline: metadata, filters."""
+        if value is None or type(value) is bool or (type(value) is str and value.isascii()):
+            return value
         return to_json(self._typed(channel, "", value))
 
-    def _element(self, channel: str, path: str, value: Any, batch: Batch) -> parts.Node:
-        typed = self._typed(channel, path, value)
-        digest = blake2b(typed[1], digest_size=16, key=typed[0].encode(), salt=_salt(channel)).digest()
-        with self._lock:
-            node = self._elements.get(digest)
-        if node is not None and not batch.needs(node):
-            return node
-        shown = to_json(typed)
-        if self._redacts:
-            shown = self._redacted(channel, path, shown)
-        node = parts.of_text(_dumps(shown), batch.texts)
-        with self._lock:
-            self._elements[digest] = node
-            while len(self._elements) > REMEMBERED_ELEMENTS:
-                self._elements.popitem(last=False)
-        return node
+    def _list(self, channel: str, items: list[Any], batch: Batch) -> parts.Node:
+        found = [self._element(channel, i, item, batch) for i, item in enumerate(items)]
+        nodes = [node for _, node in found]
+        if len(nodes) < _SHORT_LIST and all("=" in node for node in nodes):
+            shown = [node["="] for node in nodes]
+            if len(write(shown)) <= parts.INLINE_CHARACTERS:
+                return {"=": shown}
+        full = parts.full_pages(len(nodes))
+        pages: list[parts.Node] = []
+        for start in range(0, full, parts.PAGE_NODES):
+            inside = slice(start, start + parts.PAGE_NODES)
+            digest = b"".join(digest for digest, _ in found[inside])
+            page = batch.find(digest)
+            if page is None:
+                page = batch.nodes[digest] = parts.page(nodes[inside], batch.texts)
+            pages.append(page)
+        return {"l": pages + nodes[full:]}
 
-    def _typed(self, channel: str, path: str, value: Any) -> tuple[str, bytes]:
+    def _element(self, channel: str, index: int | str, value: Any, batch: Batch) -> tuple[bytes, parts.Node]:
+        kind, data = typed = self._typed(channel, index, value)
+        hashed = _salted(channel, kind).copy()
+        hashed.update(data)
+        digest = hashed.digest()
+        node = batch.find(digest)
+        if node is None:
+            shown = to_json(typed)
+            if self._redacts:
+                shown = self._redacted(channel, index, shown)
+            node = batch.nodes[digest] = parts.of_text(write(shown), batch.texts)
+        return digest, node
+
+    def _typed(self, channel: str, index: int | str, value: Any) -> tuple[str, bytes]:
         try:
             return self._serde.dumps_typed(value)
         except Exception as error:
-            where = f"{path}{_unserializable(value, self._serde.dumps_typed)}"
+            start = "" if index == "" else f"/{index}"
+            where = f"{start}{_unserializable(value, self._serde.dumps_typed)}"
             raise TypeError(
                 f"channel {channel!r} holds a value at {where or '/'} that cannot be saved ({error}): "
                 "make it a pydantic model, a dataclass or plain data, or keep it out of the state"
             ) from error
 
-    def _redacted(self, channel: str, path: str, shown: Any) -> Any:
+    def _redacted(self, channel: str, index: int | str, shown: Any) -> Any:
         redacted = redact({channel: shown}, mode="names")
         for pointer in redacted.removed:
-            place = f"/{channel}{path}{pointer.removeprefix('/' + channel)}"
+            start = "" if index == "" else f"/{index}"
+            place = f"/{channel}{start}{pointer.removeprefix('/' + channel)}"
             if place not in self._warned:
                 self._warned.add(place)
                 logger.warning("runmemory: saved [removed] instead of the value at %s: %s", place, _REDACTION_GUIDE)
         return redacted.value[channel]
 
 
-def _salt(channel: str) -> bytes:
+@lru_cache(maxsize=1_000)
+def _salted(channel: str, kind: str) -> blake2b:
     # The name of its channel decides whether a value is redacted, so equal values of two channels differ.
-    return blake2b(channel.encode(), digest_size=16).digest()
-
-
-def _length(node: parts.Node) -> int:
-    return len(_dumps(node["="])) if "=" in node else parts.INLINE_CHARACTERS
+    return blake2b(f"{kind}\0{channel}".encode(), digest_size=16)
 
 
 def _unserializable(value: Any, dump: Callable[[Any], object]) -> str:
@@ -152,7 +174,7 @@ def _unserializable(value: Any, dump: Callable[[Any], object]) -> str:
     elif isinstance(value, (list, tuple)):
         children = list(enumerate(value))
     else:
-        children = [(name, inner) for name, inner in getattr(value, "__dict__", {}).items()]
+        children = list(getattr(value, "__dict__", {}).items())
     for name, child in children:
         try:
             dump(child)

@@ -10,12 +10,13 @@ from __future__ import annotations
 import asyncio
 import copy
 import random
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
+    WRITES_IDX_MAP,
     BaseCheckpointSaver,
     ChannelVersions,
     Checkpoint,
@@ -27,7 +28,8 @@ from runmemory_core import AccountRequired, Client, InvalidRequest
 from runmemory_core.operations.storage import EntriesReply
 from runmemory_langgraph import _mapping
 from runmemory_langgraph._decoding import ClassName
-from runmemory_langgraph._encoding import Batch, Encoder
+from runmemory_langgraph._encoding import Encoder
+from runmemory_langgraph._outbox import Outbox
 
 ADAPTER = "langgraph"
 _PAGE = 50
@@ -74,6 +76,7 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
             )
         self._allow = frozenset(allow)
         self._encoder = Encoder(self.serde, redacts=redact)
+        self._outbox = Outbox(self._encoder, self._commit)
 
     @classmethod
     def from_conn_string(cls, conn_string: str, **options: Any) -> RunMemorySaver:
@@ -86,6 +89,7 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
 
     def close(self) -> None:
         """Release the connection; a client that was passed in stays open."""
+        self._outbox.close()
         if self._owns_client:
             self._client.close()
 
@@ -118,6 +122,7 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """The checkpoint of a config, the latest without checkpoint_id; raises `CheckpointGone` for an evicted one."""
         run_id, lane, key = _mapping.place_of(config)
+        self._outbox.flush(run_id)
         reply = self._client.store.fetch(run_id, lane=lane, key=key)
         if reply.entry is None:
             return None
@@ -145,6 +150,7 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
         self, config: RunnableConfig | None, wanted: Mapping[str, Any] | None, before: RunnableConfig | None
     ) -> dict[str, Any]:
         query: dict[str, Any] = {"adapter": ADAPTER}
+        self._outbox.flush()
         if config is not None:
             run_id, lane, key = _mapping.place_of(config)
             query |= {"run_id": run_id, "key": key}
@@ -179,7 +185,7 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
         """Store a checkpoint; on return it is on disk."""
         del new_versions  # every value is at hand, and parts find out what is new
         run_id, lane, _ = _mapping.place_of(config)
-        self._commit(
+        self._outbox.send(
             run_id,
             lambda batch: _mapping.put_change(config, checkpoint, metadata, encoder=self._encoder, batch=batch),
         )
@@ -192,46 +198,41 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
         task_id: str,
         task_path: str = "",
     ) -> None:
-        """Store the results of a task that is done before its superstep is."""
+        """Store the results of a task that is done before its superstep is.
+
+        They are sent with the superstep's checkpoint or after 50 ms; errors and interrupts are sent at once.
+        """
         if not writes:
             return
         run_id, _, _ = _mapping.place_of(config)
-        self._commit(
+        deliver = self._outbox.send if any(channel in WRITES_IDX_MAP for channel, _ in writes) else self._outbox.linger
+        deliver(
             run_id,
             lambda batch: _mapping.writes_change(
                 config, writes, task_id=task_id, task_path=task_path, encoder=self._encoder, batch=batch
             ),
         )
 
-    def _commit(self, run_id: str, change: Callable[[Batch], dict[str, Any]]) -> None:
-        batch = self._encoder.batch(run_id)
-        operations = [change(batch)]
-        reply = self._client.store.commit(run_id, ADAPTER, operations=operations, parts=batch.to_send())
-        if reply.missing:
-            # The store no longer holds what it held: retention or a deletion came between. Every value is at
-            # hand, so everything is sent again.
-            self._encoder.forget(run_id)
-            batch = self._encoder.batch(run_id)
-            operations = [change(batch)]
-            reply = self._client.store.commit(run_id, ADAPTER, operations=operations, parts=batch.to_send())
-        if reply.missing:
-            raise RuntimeError(f"the store still misses {len(reply.missing)} parts that were just sent")
-        self._encoder.confirm(batch)
+    def _commit(self, run_id: str, operations: list[dict[str, Any]], texts: dict[str, str]) -> list[str]:
+        return self._client.store.commit(run_id, ADAPTER, operations=operations, parts=texts).missing
 
     # --- managing ---------------------------------------------------------------------------------------
 
     def delete_thread(self, thread_id: str) -> None:
         """Delete a thread with everything in it; late writes to it are refused for 7 days."""
+        self._outbox.flush(str(thread_id))
         self._encoder.forget(str(thread_id))
         self._client.store.delete_run(str(thread_id))
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints that LangGraph runs of these ids made."""
+        self._outbox.flush()
         for run_id in run_ids:
             self._client.store.delete_by_metadata(ADAPTER, metadata={"run_id": run_id})
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy a thread whole to a new thread_id."""
+        self._outbox.flush(str(source_thread_id))
         self._client.store.copy_run(str(source_thread_id), target_run_id=str(target_thread_id))
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
@@ -239,6 +240,7 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
         if strategy not in ("keep_latest", "delete"):
             raise ValueError(f"strategy is {strategy!r}; it is keep_latest or delete")
         for thread_id in thread_ids:
+            self._outbox.flush(str(thread_id))
             self._encoder.forget(str(thread_id))
             self._client.store.prune(str(thread_id), strategy=strategy)
 
@@ -255,7 +257,7 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
         before: RunnableConfig | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
-        query = self._query(config, filter, before)
+        query = await asyncio.to_thread(self._query, config, filter, before)
         left, cursor = limit, None
         while left is None or left > 0:
             page = await asyncio.to_thread(self._page, query, left, cursor)

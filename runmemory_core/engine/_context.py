@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from runmemory_core.errors import AccountRequired
-from runmemory_core.model import Caller, Reply
+from runmemory_core.model import DAY_MS, Caller, Reply
 from runmemory_core.policy import admission
-from runmemory_core.policy.times import day_of, next_day, rfc3339
+from runmemory_core.policy.times import day_of, end_of_day
 from runmemory_core.store import Tx
 
 
@@ -76,7 +76,7 @@ class Context:
         usage: Reply = {"used": used}
         if limit is not None:
             usage |= {"limit": limit, "remaining": max(0, limit - used)}
-        return usage | {"reset_at": rfc3339(next_day(self.now))}
+        return usage | {"reset_at": end_of_day(self.now // DAY_MS)}
 
     def envelope(
         self, *, understood: str, job: str, outcome: str, code: str, notices: tuple[str, ...] = ()

@@ -8,7 +8,7 @@ from pydantic_core import from_json
 
 from runmemory_core import parts
 from runmemory_core.engine._context import Context
-from runmemory_core.operations.wire import write
+from runmemory_core.policy.json_rules import write
 from runmemory_core.store import Tx
 from runmemory_core.store.codec import unpack
 

@@ -15,7 +15,7 @@ from runmemory_core.errors import InvalidRequest, StateTooLarge
 from runmemory_core.model import Reply
 from runmemory_core.operations.calls import Call
 from runmemory_core.operations.storage import Change, Claim, Commit
-from runmemory_core.operations.wire import write
+from runmemory_core.policy.json_rules import write
 from runmemory_core.policy import admission
 from runmemory_core.store.codec import pack
 

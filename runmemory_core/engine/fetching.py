@@ -15,7 +15,8 @@ from runmemory_core.errors import CheckpointGone, InvalidRequest
 from runmemory_core.model import Reply
 from runmemory_core.operations.calls import Call
 from runmemory_core.operations.storage import Chain, Fetch, History
-from runmemory_core.operations.wire import raw, write
+from runmemory_core.operations.wire import raw
+from runmemory_core.policy.json_rules import write
 from runmemory_core.policy.times import rfc3339
 from runmemory_core.store.codec import unpack
 

@@ -22,6 +22,7 @@ from runmemory_core.policy import admission, retention
 from runmemory_core.store.codec import pack
 
 IN_FLIGHT_KEPT = 50
+_HASHED = tuple(name for name in SaveCheckpoint.model_fields if name not in ("idempotency_key", "state"))
 _EMPTY = PreparedState("{}", 2, ())
 
 
@@ -52,8 +53,8 @@ def save_checkpoint(at: Context, call: Call) -> Reply:
 
 def body_hash(call: Call, request: SaveCheckpoint) -> bytes:
     """What tells two saves apart: every argument but the idempotency key, the state as it is kept."""
-    fields = request.model_dump(exclude={"idempotency_key"}, exclude_unset=True)
-    text = json.dumps(fields, sort_keys=True) + (call.state.text if call.state else "")
+    fields = [f"{name}={getattr(request, name)!r}" for name in _HASHED]
+    text = "\0".join(fields) + (call.state.text if call.state else "")
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 

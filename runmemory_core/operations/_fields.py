@@ -5,14 +5,24 @@ Some clients drop minimum, maximum and pattern from a schema, so every bound is 
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
-from pydantic.json_schema import SkipJsonSchema
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    model_validator,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from runmemory_core.model import RunStatus
 
 NAME_CHARACTERS = 200
+MAX_COUNT = 2**53
+"""More than any count reaches, and what every database and JSON reader can hold."""
 
 
 def _number_as_name(value: object) -> object:
@@ -21,11 +31,11 @@ def _number_as_name(value: object) -> object:
 
 
 Name = Annotated[
-    str, BeforeValidator(_number_as_name), Field(min_length=1, max_length=NAME_CHARACTERS)
+    str, Field(min_length=1, max_length=NAME_CHARACTERS), BeforeValidator(_number_as_name)
 ]
 Names = list[Name]
-Absent = SkipJsonSchema[None]
-"""Marks an optional argument as simply absent in the schema: no union with null is shown."""
+Absent: TypeAlias = None
+"""Marks an optional argument: null counts as absent, so its schema shows no union with null."""
 
 JsonObject = Annotated[
     dict[str, Any],
@@ -40,7 +50,7 @@ IdempotencyKey = Annotated[
 Attempt = Annotated[
     int, Field(strict=True, ge=1, description="The attempt that resume returned; stops a stale worker.")
 ]
-Seq = Annotated[int, Field(strict=True, ge=1, description="Number of one kept checkpoint.")]
+Seq = Annotated[int, Field(strict=True, ge=1, le=MAX_COUNT, description="Number of one kept checkpoint.")]
 Status = Annotated[
     RunStatus, Field(description="running (default), paused (waits for a person), finished or failed.")
 ]
@@ -62,6 +72,20 @@ class Request(BaseModel):
         if isinstance(data, dict) and None in data.values():
             return {k: v for k, v in data.items() if v is not None}
         return data
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler, /
+    ) -> JsonSchemaValue:
+        schema = handler(core_schema)
+        arguments = handler.resolve_ref_schema(schema).get("properties", {})
+        for name, shown in arguments.items():
+            match shown:
+                case {"anyOf": [inner, {"type": "null"}], **beside}:
+                    arguments[name] = inner | beside
+                case _:
+                    pass
+        return schema
 
 
 class Shown(BaseModel):

@@ -136,7 +136,7 @@ def _finding(operation: Operation, details: ErrorDetails) -> tuple[str, str]:
             bounds = details.get("ctx", {})
             bound = bounds.get("max_length", bounds.get("min_length"))
             side = "at most" if "max_length" in bounds else "at least"
-            return where, f"has {len(details['input'])} characters; {side} {bound} are needed"
+            return where, f"has {len(details['input'])} characters; it takes {side} {bound}"
         case _:
             message = details["msg"].removeprefix("Input ").removeprefix("Value ")
             return where, message[:1].lower() + message[1:]

@@ -27,13 +27,13 @@ class Change(Request):
     key: Key
     parent: Key | Absent = None
     step: Annotated[str, Field(max_length=200)] = ""
-    state: list[tuple[str, Node]] = []
+    state: list[tuple[str, Node]] = Field(default_factory=list)
     extra: Node | Absent = None
-    metadata: Metadata = {}
+    metadata: Metadata = Field(default_factory=dict)
     status: RunStatus | Absent = None
     task_id: Annotated[str, Field(max_length=200)] = ""
     task_path: Annotated[str, Field(max_length=2_000)] = ""
-    writes: list[tuple[int, str, Node]] = []
+    writes: list[tuple[int, str, Node]] = Field(default_factory=list)
 
 
 class Claim(Request):
@@ -45,7 +45,7 @@ class Commit(Request):
     run_id: RunId
     adapter: Name
     operations: Annotated[list[Change], Field(min_length=1, max_length=10_000)]
-    parts: dict[Address, str] = {}
+    parts: dict[Address, str] = Field(default_factory=dict)
     attempt: Attempt | Absent = None
 
 
@@ -63,7 +63,7 @@ class History(Request):
     lane: Lane | Absent = None
     key: Key | Absent = None
     before: Key | Absent = None
-    metadata: Metadata = {}
+    metadata: Metadata = Field(default_factory=dict)
     limit: Limit = 50
     cursor: Annotated[str, Field(max_length=3_000)] | Absent = None
 
@@ -122,8 +122,8 @@ class Entry(Shown):
     step: str = ""
     saved_at: str
     body: Body
-    metadata: Metadata = {}
-    writes: list[TaskWrites] = []
+    metadata: Metadata = Field(default_factory=dict)
+    writes: list[TaskWrites] = Field(default_factory=list)
 
 
 class ClaimReply(Shown):
@@ -134,18 +134,18 @@ class ClaimReply(Shown):
 class CommitReply(Shown):
     """``missing`` lists part addresses the service lacks; then nothing of the commit was recorded."""
 
-    seqs: dict[str, int] = {}
-    missing: list[str] = []
+    seqs: dict[str, int] = Field(default_factory=dict)
+    missing: list[str] = Field(default_factory=list)
 
 
 class FetchReply(Shown):
     entry: Entry | None = None
-    parts: dict[str, str] = {}
+    parts: dict[str, str] = Field(default_factory=dict)
 
 
 class EntriesReply(Shown):
     entries: list[Entry]
-    parts: dict[str, str] = {}
+    parts: dict[str, str] = Field(default_factory=dict)
     cursor: str | None = None
 
 

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from runmemory_core.model import Mode, RunStatus
 from runmemory_core.operations._fields import (
+    MAX_COUNT,
     Absent,
     Attempt,
     Flag,
@@ -41,7 +42,7 @@ class Resume(Request):
         Flag, Field(description="Begin the run anew: state and done are cleared.")
     ] = False
     done_cursor: Annotated[
-        int, Field(strict=True, ge=0, description="From the previous reply: the next page of done.")
+        int, Field(strict=True, ge=0, le=MAX_COUNT, description="From the previous reply: the next page of done.")
     ] | Absent = None
     idempotency_key: IdempotencyKey | Absent = None
 
@@ -111,7 +112,7 @@ class Envelope(Shown):
     mode: Mode
     code: str
     usage: Usage
-    notices: list[str] = []
+    notices: list[str] = Field(default_factory=list)
 
 
 class SavedCheckpoint(Shown):
@@ -121,7 +122,7 @@ class SavedCheckpoint(Shown):
     step: str
     saved_at: str
     bytes: int
-    removed: list[str] = []
+    removed: list[str] = Field(default_factory=list)
     removed_count: int = 0
     lane: str = ""
     state: dict[str, Any] | None = None
@@ -148,13 +149,13 @@ class ResumeReply(Envelope):
     run_id: str
     attempt: int | None = None
     checkpoint: SavedCheckpoint | None = None
-    done: list[str] = []
+    done: list[str] = Field(default_factory=list)
     done_count: int = 0
     done_cursor: int | None = None
     restart: bool = False
-    in_flight: list[str] = []
+    in_flight: list[str] = Field(default_factory=list)
     stuck: Stuck | None = None
-    unfinished: list[UnfinishedRun] = []
+    unfinished: list[UnfinishedRun] = Field(default_factory=list)
     replayed: bool = False
 
 
@@ -163,7 +164,7 @@ class WouldSave(Shown):
 
     step: str
     bytes: int
-    removed: list[str] = []
+    removed: list[str] = Field(default_factory=list)
     removed_count: int = 0
     state: dict[str, Any] | None = None
 
@@ -175,7 +176,7 @@ class SaveReply(Envelope):
     seq: int | None = None
     attempt: int | None = None
     bytes: int = 0
-    removed: list[str] = []
+    removed: list[str] = Field(default_factory=list)
     removed_count: int = 0
     replayed: bool = False
     unfenced: bool = False

@@ -6,19 +6,22 @@ written anew.
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from pydantic_core import from_json
 
 from runmemory_core.model import RawJson
 from runmemory_core.operations.calls import Call
+from runmemory_core.policy.json_rules import write as write_plain
 
 
 class _Raw(str):
     """Marks `RawJson` at run time."""
 
     __slots__ = ()
+
+
+_NESTED = (dict, list, _Raw)
 
 
 def raw(text: str) -> RawJson:
@@ -31,10 +34,10 @@ def write(value: Any) -> str:
     if isinstance(value, _Raw):
         return str(value)
     if isinstance(value, dict):
-        return "{" + ",".join(f"{_dumps(k)}:{write(v)}" for k, v in value.items()) + "}"
-    if isinstance(value, list) and any(isinstance(item, (dict, _Raw)) for item in value):
+        return "{" + ",".join(f"{write_plain(k)}:{write(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list) and any(isinstance(item, _NESTED) for item in value):
         return "[" + ",".join(map(write, value)) + "]"
-    return _dumps(value)
+    return write_plain(value)
 
 
 def revive(value: Any) -> Any:
@@ -42,8 +45,8 @@ def revive(value: Any) -> Any:
     if isinstance(value, _Raw):
         return from_json(value, allow_inf_nan=False)
     if isinstance(value, dict):
-        return {k: revive(v) for k, v in value.items()}
-    if isinstance(value, list) and any(isinstance(item, (dict, _Raw)) for item in value):
+        return {k: revive(v) if isinstance(v, _NESTED) else v for k, v in value.items()}
+    if isinstance(value, list) and any(isinstance(item, _NESTED) for item in value):
         return [revive(item) for item in value]
     return value
 
@@ -54,6 +57,3 @@ def write_call(call: Call) -> bytes:
     if call.state is not None:
         fields["state"] = raw(call.state.text)
     return write(fields).encode()
-
-
-_dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode

@@ -131,13 +131,14 @@ _Rule = Callable[[Sequence[str], str, Sequence[str]], Secrecy | None]
 
 
 def _always(before: Sequence[str], head: str, after: Sequence[str]) -> Secrecy:
-    if _is_about(before, after) or w.PUBLIC.intersection(before[-1:]):
+    purpose = next((place for place, word in enumerate(after) if word in w.PURPOSE), len(after))
+    if _is_about(before, after[:purpose]) or w.PUBLIC.intersection(before[-1:]):
         return Secrecy.NONE
     return Secrecy.NUMBERS_TOO if head in _SECRET_NUMBERS else Secrecy.WHOLE
 
 
 def _token(before: Sequence[str], head: str, after: Sequence[str]) -> Secrecy:
-    if _is_about(before, after):
+    if _is_about(before, after) or w.NAMED_BY.intersection(after):
         return Secrecy.NONE
     for word in reversed(before):
         if word in w.TOKEN_IS_SECRET_AFTER or word in w.VENDORS:
@@ -154,12 +155,13 @@ def _token(before: Sequence[str], head: str, after: Sequence[str]) -> Secrecy:
 def _key(before: Sequence[str], head: str, after: Sequence[str]) -> Secrecy:
     if not before:
         return Secrecy.STRINGS if after in (["material"], ["string"]) else Secrecy.NONE
-    if _is_about(before, after) or w.PUBLIC.intersection(before) or "idempotency" in before:
+    if _is_about(before, after) or w.NAMED_BY.intersection(after) or w.PUBLIC.intersection(before):
         return Secrecy.NONE
     word = "service" if before[-2:] == ["service", "role"] else before[-1]
-    if word in w.KEY_IS_SECRET_AFTER or word in w.VENDORS:
+    if head == "key" and word in w.ONE_KEY_IS_SECRET_AFTER:
         return Secrecy.STRINGS
-    return Secrecy.STRINGS if head == "key" and word in w.ONE_KEY_IS_SECRET_AFTER else Secrecy.NONE
+    owned = next((word for word in reversed(before) if word not in w.KEY_BELONGS_TO), "")
+    return Secrecy.STRINGS if owned in w.KEY_IS_SECRET_AFTER or owned in w.VENDORS else Secrecy.NONE
 
 
 def _authorization(before: Sequence[str], head: str, after: Sequence[str]) -> Secrecy | None:
@@ -210,10 +212,14 @@ _HEADS: dict[str, _Rule] = {
     **dict.fromkeys(("string", "str"), _beside(w.STRING_FITS, Secrecy.STRINGS)),
     **dict.fromkeys(("phrase", "words"), _beside(w.PHRASE_FITS, Secrecy.WHOLE)),
     **dict.fromkeys(("answer", "answers"), _beside(w.ANSWER_FITS, Secrecy.STRINGS)),
-    **dict.fromkeys(("config", "configjson"), _beside(w.CONFIG_FITS, Secrecy.STRINGS)),
+    **dict.fromkeys(("config", "cfg"), _beside(w.CONFIG_FITS, Secrecy.STRINGS)),
+    "value": _beside(frozenset({"verification"}), Secrecy.NUMBERS_TOO),
     "assertion": _beside(w.ASSERTION_FITS, Secrecy.STRINGS),
-    "verifier": _beside(frozenset({"code"}), Secrecy.STRINGS),
-    "signature": _beside(frozenset({"access"}), Secrecy.STRINGS),
+    "response": _beside(frozenset({"saml"}), Secrecy.STRINGS),
+    "seed": _beside(w.SEED_FITS, Secrecy.NUMBERS_TOO),
+    "verifier": _beside(frozenset({"code", "oauth", "pkce"}), Secrecy.STRINGS),
+    "signature": _beside(frozenset({"access", "amz", "goog"}), Secrecy.STRINGS),
+    "pat": _beside(w.VENDORS | {"ext", "devops"}, Secrecy.STRINGS),
     "sid": _beside(frozenset({"connect"}), Secrecy.STRINGS),
     "link": _beside(frozenset({"magic"}), Secrecy.STRINGS),
     "pass": _beside(w.PASS_FITS, Secrecy.NUMBERS_TOO, alone=True),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from runmemory_core.model import DAY_MS
 
@@ -18,7 +19,18 @@ def rfc3339(moment_ms: int) -> str:
 
 def day_of(moment_ms: int) -> str:
     """The UTC day of the moment, ``2026-11-30``: what quotas count by."""
-    return datetime.fromtimestamp(moment_ms / 1_000, UTC).date().isoformat()
+    return _date(moment_ms // DAY_MS)
+
+
+@lru_cache(maxsize=64)
+def _date(day_number: int) -> str:
+    return datetime.fromtimestamp(day_number * DAY_MS / 1_000, UTC).date().isoformat()
+
+
+@lru_cache(maxsize=8)
+def end_of_day(day_number: int) -> str:
+    """When the UTC day of this number, counted from 1970, ends, in RFC 3339."""
+    return rfc3339((day_number + 1) * DAY_MS)
 
 
 def next_day(moment_ms: int) -> int:

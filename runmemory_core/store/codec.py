@@ -15,7 +15,8 @@ else:
 
 COMPRESSED_FROM_BYTES = 400
 _MAGIC = b"\x28\xb5\x2f\xfd"
-_LEVEL = 1
+# Making a compressor costs more than using it on a few KB; each call ends a frame of its own and is atomic.
+_compressor = ZstdCompressor(level=1)
 
 
 def pack(text: str) -> bytes:
@@ -23,8 +24,7 @@ def pack(text: str) -> bytes:
     data = text.encode()
     if len(data) < COMPRESSED_FROM_BYTES:
         return data
-    compressor = ZstdCompressor(level=_LEVEL)
-    packed = compressor.compress(data, mode=ZstdCompressor.FLUSH_FRAME)
+    packed = _compressor.compress(data, mode=ZstdCompressor.FLUSH_FRAME)
     return packed if len(packed) < len(data) else data
 
 

@@ -1,30 +1,35 @@
 """The SQLite store: one file, write-ahead log, every commit on disk before it is acknowledged.
 
 One writing connection behind a lock and a few reading ones; several processes share the file through
-SQLite's own locks. Connections are opened anew after a fork, because SQLite forbids carrying them over.
+SQLite's own locks. No connection is open while the process forks: a child that inherits SQLite's notes of one
+believes in locks it does not hold, and what it saves is lost when its parent closes.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sqlite3
 import threading
 import time
-import weakref
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from pathlib import Path
+from queue import LifoQueue
 from typing import Any, TypeVar
 
 from runmemory_core.errors import RunMemoryError, StoreBusy, StoreError, StoreFull, StoreReadOnly, StoreTooNew
 from runmemory_core.store import Tx
+from runmemory_core.store._forks import weakly
 from runmemory_core.store._queries import migrations, queries, statements
 
 Result = TypeVar("Result")
 
 BUSY_WAIT_SECONDS = 30.0
+READERS = 8
 _STATEMENTS = 256
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+_REFUSED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 
 
 class _Transaction:
@@ -56,18 +61,22 @@ class _Transaction:
 class SqliteStore:
     """A `Store` in the file ``path``, which is created with its folder when missing.
 
-    Raises `StoreTooNew` for a file of a newer release, `StoreReadOnly`, `StoreFull`, `StoreBusy` after 30 s of
-    waiting for another process, `StoreError` for anything else; nothing is half-written in any of them.
+    Raises `StoreTooNew` for a file of a newer release, `StoreReadOnly`, `StoreFull`, `StoreBusy` after 30 s
+    of waiting for another process, `StoreError` for anything else; nothing is half-written in any of them.
     """
 
     def __init__(self, path: str | Path) -> None:
         self._path = Path(path).absolute()
-        self._forget_connections()
+        self._start()
         with self._words():
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._path.touch(mode=0o600)
         self._writing()
-        os.register_at_fork(after_in_child=_weakly(self._forget_connections))
+        os.register_at_fork(
+            before=weakly(self._rest),
+            after_in_parent=weakly(self._wake),
+            after_in_child=weakly(self._start),
+        )
 
     @property
     def where(self) -> str:
@@ -89,36 +98,58 @@ class SqliteStore:
 
     def read(self, work: Callable[[Tx], Result], /) -> Result:
         with self._words():
-            connection = self._readers.pop() if self._readers else self._connect(read_only=True)
-            connection.execute("BEGIN")
+            connection = self._readers.get()
             try:
+                connection = connection or self._connect(read_only=True)
+                connection.execute("BEGIN")
                 return work(_Transaction(connection))
             finally:
-                connection.execute("ROLLBACK")
-                self._readers.append(connection)
+                if connection is not None and connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                self._readers.put(connection)
 
     def close(self) -> None:
-        with self._lock:
-            while self._readers:
-                self._readers.pop().close()
-            if self._writer is not None:
-                self._writer.close()
-                self._writer = None
+        self._rest()
+        self._wake()
 
-    def _forget_connections(self) -> None:
-        # A forked child must neither use nor close what its parent opened, so the old ones are kept alive.
-        self._abandoned: list[Any] = [getattr(self, "_writer", None), getattr(self, "_readers", None)]
+    def _start(self) -> None:
+        """Begin without connections, and with locks that nobody holds: a forked child comes here too."""
         self._lock = threading.Lock()
         self._writer: sqlite3.Connection | None = None
-        self._readers: deque[sqlite3.Connection] = deque()
+        self._readers: LifoQueue[sqlite3.Connection | None] = LifoQueue()
+        self._offer_readers()
+
+    def _rest(self) -> None:
+        """Wait for running transactions, close every connection and let no new one begin."""
+        self._lock.acquire()
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+        for _ in range(READERS):
+            if (reader := self._readers.get()) is not None:
+                reader.close()
+
+    def _wake(self) -> None:
+        """Let transactions begin again; they open their connections."""
+        self._offer_readers()
+        self._lock.release()
+
+    def _offer_readers(self) -> None:
+        for _ in range(READERS):
+            self._readers.put(None)
 
     def _writing(self) -> sqlite3.Connection:
         if self._writer is None:
             with self._words():
                 connection = self._connect(read_only=False)
-                _patiently(lambda: connection.execute("PRAGMA journal_mode = WAL").fetchone())
-                connection.execute("PRAGMA synchronous = FULL")
-                self._migrate(connection)
+                try:
+                    self._format(connection)
+                    _patiently(lambda: connection.execute("PRAGMA journal_mode = WAL").fetchone())
+                    connection.execute("PRAGMA synchronous = FULL")
+                    self._migrate(connection)
+                except BaseException:
+                    connection.close()
+                    raise
             self._writer = connection
         return self._writer
 
@@ -135,21 +166,26 @@ class SqliteStore:
         connection.row_factory = sqlite3.Row
         return connection
 
+    def _format(self, connection: sqlite3.Connection) -> int:
+        """The format of the file, looked at before anything in it is touched."""
+        found: int = connection.execute("PRAGMA user_version").fetchone()[0]
+        known = len(migrations("sqlite"))
+        if found > known:
+            raise StoreTooNew(
+                f"{self._path} has format {found}; this release knows formats up to {known}: "
+                "upgrade runmemory, or name another file",
+                found=found,
+                known=known,
+            )
+        return found
+
     def _migrate(self, connection: sqlite3.Connection) -> None:
         scripts = migrations("sqlite")
-        if connection.execute("PRAGMA user_version").fetchone()[0] == len(scripts):
+        if self._format(connection) == len(scripts):
             return
         connection.execute("BEGIN IMMEDIATE")
         try:
-            found: int = connection.execute("PRAGMA user_version").fetchone()[0]
-            if found > len(scripts):
-                raise StoreTooNew(
-                    f"{self._path} has format {found}; this release knows formats up to {len(scripts)}: "
-                    "upgrade runmemory, or name another file",
-                    found=found,
-                    known=len(scripts),
-                )
-            for script in scripts[found:]:
+            for script in scripts[self._format(connection) :]:
                 for statement in statements(script):
                     connection.execute(statement)
             connection.execute(f"PRAGMA user_version = {len(scripts)}")
@@ -160,7 +196,7 @@ class SqliteStore:
             raise
 
     @contextlib.contextmanager
-    def _words(self) -> Iterator[None]:
+    def _words(self) -> Generator[None]:
         try:
             yield
         except (sqlite3.Error, OSError) as error:
@@ -169,15 +205,25 @@ class SqliteStore:
 
 def _in_words(error: sqlite3.Error | OSError, path: Path) -> RunMemoryError:
     """The exception a user can act on; SQLite's primary result code is the low byte of the extended one."""
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    extended = getattr(error, "sqlite_errorcode", 0)
+    code = extended & 0xFF
+    error_number = getattr(error, "errno", None)
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return StoreBusy(f"{path}: another process held the database for over {BUSY_WAIT_SECONDS:.0f} s: try again")
-    if code == sqlite3.SQLITE_FULL:
+        return StoreBusy(
+            f"{path}: another process held the database for over {BUSY_WAIT_SECONDS:.0f} s: try again"
+        )
+    # IOERR_SHMSIZE: no room for the index of the log, which is made when the file is opened.
+    if code == sqlite3.SQLITE_FULL or extended == sqlite3.SQLITE_IOERR_SHMSIZE or error_number in _FULL:
         return StoreFull(f"{path}: the disk is full; nothing of this call was kept: free space and try again")
-    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM) or isinstance(error, PermissionError):
-        return StoreReadOnly(f"{path} cannot be written: check its permissions and its folder's, or name another file")
+    # SQLite says CANTOPEN where it may not put its log beside the file.
+    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN) or error_number in _REFUSED:
+        return StoreReadOnly(
+            f"{path} cannot be written: check its permissions and its folder's, or name another file"
+        )
     if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
-        return StoreError(f"{path} is not a healthy SQLite database ({error}): restore it, or name another file")
+        return StoreError(
+            f"{path} is not a healthy SQLite database ({error}): restore it, or name another file"
+        )
     return StoreError(f"{path}: {error}")
 
 
@@ -194,14 +240,3 @@ def _patiently(step: Callable[[], Any]) -> None:
             time.sleep(0.01)
         else:
             return
-
-
-def _weakly(method: Callable[[], None]) -> Callable[[], None]:
-    """``method`` without keeping its object alive: fork hooks cannot be unregistered."""
-    reference = weakref.WeakMethod(method)
-
-    def call() -> None:
-        if (alive := reference()) is not None:
-            alive()
-
-    return call

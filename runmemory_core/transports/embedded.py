@@ -64,7 +64,7 @@ class AsyncEmbeddedTransport:
         work = partial(perform, call=call, caller=self._caller, now_ms=self._clock_ms())
         if reads_only(call, self._caller):
             return revive(await asyncio.to_thread(self._store.read, work))
-        return revive(await asyncio.wrap_future(self._writer.submit(work)))
+        return revive(await self._writer.submit_from(asyncio.get_running_loop(), work))
 
     async def close(self) -> None:
         await asyncio.to_thread(self._writer.close)

@@ -169,8 +169,7 @@ WHERE account_id = :account_id AND run = :run AND lane = :lane AND key IS NOT NU
 ORDER BY key DESC LIMIT -1 OFFSET :keep;
 
 -- name: run_checkpoints
-SELECT c.*, l.name AS lane_name FROM checkpoints c JOIN lanes l USING (account_id, run, lane)
-WHERE c.account_id = :account_id AND c.run = :run ORDER BY c.seq;
+SELECT * FROM checkpoints WHERE account_id = :account_id AND run = :run ORDER BY seq;
 
 -- name: delete_checkpoint
 DELETE FROM checkpoints WHERE account_id = :account_id AND run = :run AND seq = :seq;

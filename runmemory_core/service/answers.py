@@ -1,0 +1,77 @@
+"""Answers over ASGI: JSON, and every refusal as RFC 9457 ``application/problem+json``."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import traceback
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+from starlette.types import Send
+
+from runmemory_core.errors import RunMemoryError
+from runmemory_core.operations.wire import write
+
+logger = logging.getLogger("runmemory.service")
+
+Headers = list[tuple[bytes, bytes]]
+
+JSON = (b"content-type", b"application/json")
+PROBLEM = (b"content-type", b"application/problem+json")
+CLOSE = (b"connection", b"close")
+_OK = 200
+
+
+async def answer(send: Send, body: bytes, *, status: int = _OK, headers: Headers | None = None) -> None:
+    """Send a whole answer; it is JSON unless ``headers`` begin with another type."""
+    length = (b"content-length", str(len(body)).encode())
+    await send(
+        {"type": "http.response.start", "status": status, "headers": [*(headers or (JSON,)), length]}
+    )
+    await send({"type": "http.response.body", "body": body})
+
+
+async def refuse(send: Send, error: RunMemoryError, *, closing: bool = False) -> None:
+    """Answer with a refusal and what a client should know beside it."""
+    headers: Headers = [PROBLEM]
+    if error.http_status == HTTPStatus.UNAUTHORIZED:
+        headers.append((b"www-authenticate", b"Bearer"))
+    retry_after = error.facts.get("retry_after")
+    if retry_after is None and error.http_status == HTTPStatus.SERVICE_UNAVAILABLE:
+        retry_after = 1
+    if retry_after is not None:
+        headers.append((b"retry-after", str(retry_after).encode()))
+    if closing:
+        headers.append(CLOSE)
+    await answer(send, write(error.to_problem()).encode(), status=error.http_status, headers=headers)
+
+
+async def refuse_http(send: Send, status: int, detail: str, headers: Mapping[str, str] | None = None) -> None:
+    """Answer with what HTTP itself refuses: an unknown path, a wrong method."""
+    phrase = HTTPStatus(status).phrase.lower()
+    problem: dict[str, Any] = {
+        "type": f"urn:runmemory:error:{phrase.replace(' ', '_')}",
+        "title": phrase,
+        "status": status,
+        "code": phrase.replace(" ", "_"),
+        "detail": detail,
+    }
+    more = [(name.lower().encode(), value.encode()) for name, value in (headers or {}).items()]
+    await answer(send, write(problem).encode(), status=status, headers=[PROBLEM, *more])
+
+
+async def confess(send: Send, error: Exception) -> None:
+    """Answer 500 for a fault of ours, with a reference under which the log has the place.
+
+    An exception's message may quote what was sent, so neither the answer nor the log shows it.
+    """
+    reference = secrets.token_hex(6)
+    frames = "".join(traceback.format_tb(error.__traceback__))
+    logger.error("fault %s: %s\n%s", reference, type(error).__name__, frames)
+    fault = RunMemoryError(
+        f"the service failed; nothing of this call was confirmed. Its log has the place under {reference}",
+        reference=reference,
+    )
+    await refuse(send, fault)

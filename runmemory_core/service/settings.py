@@ -1,0 +1,80 @@
+"""Every setting of the service, and the only place of it that reads the environment."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from runmemory_core.errors import InvalidRequest
+from runmemory_core.model import MIB
+
+_LARGEST_PORT = 65_535
+_USERINFO = re.compile(r"(?<=//)[^/?#]*@")
+_PASSWORD = re.compile(r"(password=)[^&]*", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Settings:
+    """How to serve; port 0 takes a free one. ``RUNMEMORY_DATABASE``, ``_HOST`` and ``_PORT`` set the first three."""
+
+    database: str
+    host: str = "127.0.0.1"
+    port: int = 8787
+    access_log: bool = False
+
+    run_body_bytes: int = MIB
+    store_body_bytes: int = 24 * MIB
+    """With an acting key; without one `run_body_bytes` holds there too."""
+
+    reading_threads: int = 4
+    key_cache_seconds: float = 2.0
+    """So long may a revoked key still be answered."""
+    key_cache_size: int = 4_096
+
+    patience_seconds: float = 10.0
+    """So long may a client take for a request's head, or stay silent between two requests. Bodies too, and a
+    second more for each `body_bytes_a_second` that arrived."""
+    body_bytes_a_second: int = 262_144
+
+    def __repr__(self) -> str:
+        return f"Settings({masked(self.database)!r}, host={self.host!r}, port={self.port})"
+
+
+def from_environment(
+    *,
+    database: str | None = None,
+    host: str | None = None,
+    port: int | None = None,
+    access_log: bool = False,
+    default_database: Callable[[], str],
+    environment: Mapping[str, str] = os.environ,
+) -> Settings:
+    """The settings: arguments first, then the environment, then the defaults. Raises `InvalidRequest`."""
+    given: dict[str, Any] = {
+        "host": host or environment.get("RUNMEMORY_HOST"),
+        "port": port if port is not None else _port(environment.get("RUNMEMORY_PORT")),
+    }
+    return Settings(
+        database=database or environment.get("RUNMEMORY_DATABASE") or default_database(),
+        access_log=access_log,
+        **{name: value for name, value in given.items() if value is not None},
+    )
+
+
+def masked(url: str) -> str:
+    """A database's address without the credentials it may hold."""
+    return _PASSWORD.sub(r"\1****", _USERINFO.sub("****@", url))
+
+
+def _port(text: str | None) -> int | None:
+    if not text:
+        return None
+    if not text.isascii() or not text.isdecimal() or int(text) > _LARGEST_PORT:
+        raise InvalidRequest(
+            f"RUNMEMORY_PORT is no port: a number from 0 to {_LARGEST_PORT:,} is needed, 0 for any free one",
+            pointers={"/port": "not a port"},
+        )
+    return int(text)
