@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 try:
-    import langgraph.checkpoint.base  # noqa: F401 - asks whether LangGraph is there
+    import langgraph.checkpoint.base  # noqa: F401  # pyright: ignore[reportUnusedImport] - asks whether it is there
 except ImportError as error:
     raise ImportError('runmemory_langgraph needs LangGraph: pip install "runmemory[langgraph]"') from error
 

@@ -63,7 +63,7 @@ def to_json(typed: Typed) -> Json:
             value = _tagged(unpack(data, _wrapped), 1)
             if from_json(value) == typed:
                 return value
-        except (ValueError, RecursionError):
+        except ValueError:
             pass  # not msgpack, or not to be shown as JSON: the base64 below loses nothing
     elif kind == "null" and not data:
         return None
@@ -90,7 +90,7 @@ def from_json(value: Json) -> Typed:
             return "json", value["text"].encode()
         packed = _packed(value)  # with the search it costs a tenth of a walk, which values without tags save
         return "msgpack", _packed(_untagged(value)) if _TAG_BYTES in packed else packed
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         message = f"not the tagged JSON of a checkpoint value ({type(error).__name__})"
         raise ValueError(message) from error
 
@@ -203,7 +203,7 @@ def _tagged_ext(value: tuple[int, bytes], level: int) -> Json:
     code, data = value
     tag: dict[str, Any] = {TAG: "ext", "code": code}
     try:
-        payload = unpack(data, _wrapped) if code in NAMING_CODES | HOLDING_CODES else None
+        payload = unpack(data, _wrapped)
     except ValueError:
         return tag | {"data": _base64(data)}
     match payload:

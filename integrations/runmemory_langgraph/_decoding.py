@@ -129,7 +129,7 @@ def _judged(data: bytes, allow: frozenset[ClassName], *, foreign_codes: bool) ->
     """The classes beyond LangGraph's safe types that the bytes ask for; all of them may be built."""
     try:
         asked = _asked(data, foreign_codes=foreign_codes)
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         message = "this checkpoint value is not msgpack of the form that LangGraph's serializer writes"
         raise DecodingRefused(message) from error
     judged: set[ClassName] = set()

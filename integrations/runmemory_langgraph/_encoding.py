@@ -10,17 +10,18 @@ from __future__ import annotations
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Any
+from typing import Any, cast
 
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from runmemory_core import parts
 from runmemory_core.policy.json_rules import write
-from runmemory_core.policy.redaction import redact
-from runmemory_langgraph._bridge import to_json
+from runmemory_core.policy.secret_formats import MARKER
+from runmemory_core.policy.tagged_json import redact_tagged
+from runmemory_langgraph._bridge import find_secrets, is_opaque, to_json
 
 REMEMBERED_NODES = 20_000
 REMEMBERED_RUNS = 200
@@ -98,9 +99,14 @@ class Encoder:
 
     def node(self, channel: str, value: Any, batch: Batch) -> parts.Node:
         """The node of a channel's value; raises `TypeError` with channel and path for what cannot be dumped."""
-        if type(value) is list and len(value) > 1:  # pyright: ignore[reportUnknownArgumentType]
-            return self._list(channel, value, batch)
+        if type(value) is list and len(cast("list[Any]", value)) > 1:
+            return self._list(channel, cast("list[Any]", value), batch)
         return self._element(channel, "", value, batch)[1]
+
+    def metadata(self, metadata: Mapping[str, Any]) -> dict[str, Any]:
+        """Metadata as tagged JSON; LangGraph merges the config's scalars into it, keys among them."""
+        shown = {name: self.tagged("metadata", value) for name, value in metadata.items()}
+        return self._redacted("metadata", "", shown) if self._redacts else shown
 
     def tagged(self, channel: str, value: Any) -> Any:
         """The tagged JSON of a small value that stands inline: metadata, filters."""
@@ -141,7 +147,7 @@ class Encoder:
 
     def _typed(self, channel: str, index: int | str, value: Any) -> tuple[str, bytes]:
         try:
-            return self._serde.dumps_typed(value)
+            typed = self._serde.dumps_typed(value)
         except Exception as error:
             start = "" if index == "" else f"/{index}"
             where = f"{start}{_unserializable(value, self._serde.dumps_typed)}"
@@ -149,16 +155,39 @@ class Encoder:
                 f"channel {channel!r} holds a value at {where or '/'} that cannot be saved ({error}): "
                 "make it a pydantic model, a dataclass or plain data, or keep it out of the state"
             ) from error
+        if typed[0].startswith("pickle"):
+            raise TypeError(
+                f"channel {channel!r} would be saved as a pickle, which is never loaded since it can run any code: "
+                "use a serializer without pickle_fallback"
+            )
+        return typed
 
     def _redacted(self, channel: str, index: int | str, shown: Any) -> Any:
-        redacted = redact({channel: shown}, mode="names")
-        for pointer in redacted.removed:
-            start = "" if index == "" else f"/{index}"
-            place = f"/{channel}{start}{pointer.removeprefix('/' + channel)}"
-            if place not in self._warned:
-                self._warned.add(place)
-                logger.warning("runmemory: saved [removed] instead of the value at %s: %s", place, _REDACTION_GUIDE)
-        return redacted.value[channel]
+        """The value without what stands under names of secrets or is of a type for secrets."""
+        place = f"/{channel}" if index == "" else f"/{channel}/{index}"
+        if is_opaque(shown):
+            self._warn(f"{place} is kept as opaque bytes, so nothing in it was looked at or removed")
+            return shown
+        by_type = find_secrets(shown)
+        for pointer in by_type:
+            _replace(shown, pointer, MARKER)
+        redacted = redact_tagged(shown, name=channel)
+        for pointer in (*by_type, *redacted.removed):
+            self._warn(f"saved {MARKER} instead of the value at {place}{pointer}: {_REDACTION_GUIDE}")
+        return redacted.value
+
+    def _warn(self, words: str) -> None:
+        if words not in self._warned:
+            self._warned.add(words)
+            logger.warning("runmemory: %s", words)
+
+
+def _replace(value: Any, pointer: str, new: Any) -> None:
+    """Put ``new`` at a JSON pointer below ``value``."""
+    *way, last = [token.replace("~1", "/").replace("~0", "~") for token in pointer[1:].split("/")]
+    for token in way:
+        value = value[int(token) if isinstance(value, list) else token]
+    value[int(last) if isinstance(value, list) else last] = new
 
 
 @lru_cache(maxsize=1_000)
@@ -169,12 +198,14 @@ def _salted(channel: str, kind: str) -> blake2b:
 
 def _unserializable(value: Any, dump: Callable[[Any], object]) -> str:
     """The JSON pointer of the first innermost value that ``dump`` refuses, as far as plain containers lead."""
-    if isinstance(value, Mapping):
-        children: list[tuple[object, Any]] = list(value.items())
-    elif isinstance(value, (list, tuple)):
-        children = list(enumerate(value))
-    else:
-        children = list(getattr(value, "__dict__", {}).items())
+    children: Iterable[tuple[object, Any]]
+    match value:
+        case Mapping():
+            children = cast("Mapping[object, Any]", value).items()
+        case list() | tuple():
+            children = enumerate(cast("Sequence[Any]", value))
+        case _:
+            children = getattr(value, "__dict__", {}).items()
     for name, child in children:
         try:
             dump(child)

@@ -7,7 +7,7 @@ data there and must be neither redacted nor renamed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -16,6 +16,7 @@ from langgraph.checkpoint.base import (
     Checkpoint,
     CheckpointMetadata,
     CheckpointTuple,
+    DeltaChannelHistory,
     PendingWrite,
     get_checkpoint_metadata,
 )
@@ -75,7 +76,7 @@ def put_change(
             for channel, value in checkpoint["channel_values"].items()
         ],
         "extra": {"=": _extra(checkpoint, encoder)},
-        "metadata": {name: encoder.tagged("metadata", value) for name, value in whole.items()},
+        "metadata": encoder.metadata(whole),
     }
     if parent is not None:
         change["parent"] = parent
@@ -157,9 +158,13 @@ def tuple_of(entry: Entry, texts: Mapping[str, str], *, reading: SerdeAndAllowed
 
 
 def pending_writes(
-    rows: Iterable[TaskWrites], texts: Mapping[str, str], *, reading: SerdeAndAllowed
+    rows: Iterable[TaskWrites],
+    texts: Mapping[str, str],
+    *,
+    reading: SerdeAndAllowed,
+    only: Collection[str] | None = None,
 ) -> list[PendingWrite]:
-    """Writes as LangGraph applies them: by task path, task and index.
+    """Writes as LangGraph applies them: by task path, task and index; of all channels or ``only`` some.
 
     For an index from 0 the first write stands, since it may have been acted on; below 0, where errors and interrupts
     are kept, the last one does.
@@ -173,7 +178,36 @@ def pending_writes(
     return [
         (task_id, channel, _value(node, texts.__getitem__, reading))
         for (_, task_id, _), (channel, node) in sorted(merged.items(), key=lambda item: item[0])
+        if only is None or channel in only
     ]
+
+
+class DeltaWalk:
+    """Collects, from a checkpoint's parent towards the root, what rebuilds its delta channels."""
+
+    def __init__(self, channels: Sequence[str], *, reading: SerdeAndAllowed) -> None:
+        self._reading = reading
+        self._open = set(channels)
+        self._found: dict[str, DeltaChannelHistory] = {channel: {"writes": []} for channel in channels}
+
+    @property
+    def done(self) -> bool:
+        """Whether each channel has met the value it starts from."""
+        return not self._open
+
+    def visit(self, entry: Entry, texts: Mapping[str, str]) -> None:
+        """Take the next ancestor: its writes come before those met so far, its value ends the walk of a channel."""
+        writes = pending_writes(entry.writes, texts, reading=self._reading, only=self._open)
+        for write in reversed(writes):
+            self._found[write[1]]["writes"].insert(0, write)
+        for channel, node in entry.body.state:
+            if channel in self._open:
+                self._found[channel]["seed"] = _value(node, texts.__getitem__, self._reading)
+                self._open.discard(channel)
+
+    def result(self) -> dict[str, DeltaChannelHistory]:
+        """What `BaseCheckpointSaver.get_delta_channel_history` promises."""
+        return self._found
 
 
 def _value(node: parts.Node, part: Any, reading: SerdeAndAllowed) -> Any:

@@ -22,6 +22,7 @@ from langgraph.checkpoint.base import (
     Checkpoint,
     CheckpointMetadata,
     CheckpointTuple,
+    DeltaChannelHistory,
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from runmemory_core import AccountRequired, Client, InvalidRequest
@@ -169,6 +170,29 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
     def _tuples(self, page: EntriesReply) -> list[CheckpointTuple]:
         return [_mapping.tuple_of(entry, page.parts, reading=self._reading) for entry in page.entries]
 
+    def get_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """The writes and the seed that rebuild delta channels, whatever the length of the chain in a call or few.
+
+        Raises `CheckpointGone` when retention removed an ancestor that is needed.
+        """
+        walk = _mapping.DeltaWalk(channels, reading=self._reading)
+        target = self.get_tuple(config) if channels else None
+        above = target.parent_config if target is not None else None
+        while above is not None and not walk.done:
+            run_id, lane, key = _mapping.place_of(above)
+            chain = self._client.store.chain(run_id, key=str(key), lane=lane)
+            if not chain.entries:
+                self._client.store.fetch(run_id, lane=lane, key=key)  # raises if it is gone, not if it never was
+                break
+            for entry in chain.entries:
+                if not walk.done:
+                    walk.visit(entry, chain.parts)
+            parent = chain.entries[-1].parent
+            above = None if parent is None else _mapping.config_of(run_id, lane, parent)
+        return walk.result()
+
     @property
     def _reading(self) -> _mapping.SerdeAndAllowed:
         return self.serde, self._allow
@@ -245,6 +269,11 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
             self._client.store.prune(str(thread_id), strategy=strategy)
 
     # --- the same for event loops -----------------------------------------------------------------------
+
+    async def aget_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        return await asyncio.to_thread(self.get_delta_channel_history, config=config, channels=channels)
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         return await asyncio.to_thread(self.get_tuple, config)

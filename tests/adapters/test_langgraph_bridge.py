@@ -1,297 +1,33 @@
 """Serialized values to tagged JSON and back: every kind the serializer writes, and anything else.
 
-`KINDS` has an entry for each branch of LangGraph's serializer; each goes through JSON text to identical
-bytes, and is decoded to what LangGraph itself would have built.
+Each of `KINDS` goes through JSON text to identical bytes, and is decoded to what LangGraph itself builds.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import enum
-import ipaddress
 import json
 import math
-import pathlib
-import re
 import sys
-import uuid
-from collections import Counter, OrderedDict, defaultdict, deque, namedtuple
-from datetime import UTC, date, datetime, time, timedelta, timezone
+from collections import deque
+from datetime import date
 from decimal import Decimal
-from typing import Any, Generic, NamedTuple, TypeVar
-from zoneinfo import ZoneInfo
+from typing import Any
 
 import numpy as np
 import ormsgpack
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from langchain_core.documents import Document
-from langchain_core.messages import (
-    AIMessage,
-    AIMessageChunk,
-    ChatMessage,
-    FunctionMessage,
-    HumanMessage,
-    HumanMessageChunk,
-    RemoveMessage,
-    SystemMessage,
-    ToolMessage,
-)
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
-from langgraph.store.base import GetOp, Item
-from langgraph.types import Command, Interrupt, Overwrite, PregelTask, Send, StateSnapshot, TimeoutPolicy
-from pydantic import BaseModel, ConfigDict, Field, SecretBytes, SecretStr
+from pydantic import BaseModel, SecretBytes, SecretStr
 
-from runmemory_langgraph._bridge import find_secrets, from_json, is_opaque, to_json
+from runmemory_langgraph._bridge import MAX_NESTING, find_secrets, from_json, is_opaque, to_json
 from runmemory_langgraph._decoding import decode
+from tests.adapters.langgraph_kinds import AI, CUSTOMER, INF, KINDS, NAN, WITHOUT_EQUALITY, Node, Vault
 
 SERDE = JsonPlusSerializer()
-SERVICE_NESTING = 64
-
-
-# --- classes a user's state may hold --------------------------------------------------------------------
-
-
-class Colour(enum.Enum):
-    RED = "red"
-
-
-class Level(enum.IntEnum):
-    HIGH = 3
-
-
-class Mood(enum.StrEnum):
-    CALM = "calm"
-
-
-class Access(enum.Flag):
-    READ = 1
-    WRITE = 2
-
-
-@dataclasses.dataclass
-class Line:
-    sku: str
-    amount: Decimal
-    tags: set[str] = dataclasses.field(default_factory=set)
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Node:
-    value: int
-    parent: Node | None = None
-
-
-@dataclasses.dataclass
-class WithDict:
-    a: int
-
-    def dict(self) -> dict[str, int]:
-        return {"a": self.a}
-
-
-class Point(NamedTuple):
-    x: int
-    y: float
-
-
-Pair = namedtuple("Pair", "left right")  # noqa: PYI024 # pyright: ignore[reportUntypedNamedTuple]
-
-
-class Address(BaseModel):
-    street: str
-    since: date
-
-
-class Customer(BaseModel):
-    model_config = ConfigDict(populate_by_name=True)
-
-    full_name: str = Field(alias="fullName")
-    addresses: list[Address]
-    level: Level = Level.HIGH
-    balance: Decimal = Decimal(0)
-    secret: SecretStr = SecretStr("s3cret")
-
-
-T = TypeVar("T")
-
-
-class Box(BaseModel, Generic[T]):
-    held: T
-
-
-IntBox = Box[int]
-
-
-class Vault:
-    """A secret type of the user's own."""
-
-    def __init__(self, held: str) -> None:
-        self.held = held
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Vault) and other.held == self.held
-
-    def __hash__(self) -> int:
-        return hash(self.held)
-
-    def get_secret_value(self) -> str:
-        return self.held
-
-
-CUSTOMER = Customer(fullName="Ada", addresses=[Address(street="Main", since=date(2020, 1, 2))])
-NAN, INF = math.nan, math.inf
-AI = AIMessage(
-    "hello",
-    id="m1",
-    tool_calls=[{"name": "search", "args": {"q": "x", "n": 2**60}, "id": "c1"}],
-    usage_metadata={"input_tokens": 1, "output_tokens": 2, "total_tokens": 3},
-    response_metadata={"model_name": "m", "logprobs": [{"token": "a", "logprob": -0.5}]},
-)
-SNAPSHOT = StateSnapshot(
-    values={"a": 1},
-    next=("n",),
-    config={"configurable": {"thread_id": "t"}},
-    metadata=None,
-    created_at=None,
-    parent_config=None,
-    tasks=(PregelTask(id="1", name="n", path=("__pregel_pull", "n")),),
-    interrupts=(),
-)
-
-KINDS: dict[str, Any] = {
-    # what JSON has
-    "none": None,
-    "true": True,
-    "zero": 0,
-    "negative": -5,
-    "float": 1.5,
-    "whole float": 1.0,
-    "tiny float": 5e-324,
-    "large float": 1.7e308,
-    "text": "Grüße, 世界 🌍",
-    "empty text": "",
-    "NUL in text": "a\0b",
-    "lone surrogate": "a\ud800b",
-    "text that looks like a tag": '{"$lg":"b64"}',
-    "list": [1, "a", None, [True]],
-    "dict": {"a": {"b": [1]}},
-    "empty list": [],
-    "empty dict": {},
-    "nested empties": [[], {}, [{}], {"a": []}],
-    # what it lacks
-    "greatest exact int": [2**53, -(2**53), "x"],
-    "big int": 2**53 + 1,
-    "big ints": [2**53 + 1, 2**63 - 1, 2**64 - 1, -(2**63)],
-    "nan": NAN,
-    "specials": [NAN, INF, -INF, -0.0, 0.0, "x", {"a": -0.0}],
-    "computed nan": [INF - INF, -NAN],
-    "plain floats": [0.1, 2.5, -3.25],
-    "floats with negative zero": [0.1, -0.0],
-    "floats that overflow summed": [1.7e308, 1.7e308],
-    "bytes": b"\x00\xff",
-    "empty bytes": b"",
-    "bytearray": bytearray(b"abc"),
-    "nested bytes": {"a": [b"\x00\xff", bytearray(b"x"), memoryview(b"y")]},
-    "tuple": (1, (2, 3)),
-    # keys
-    "int keys": {1: "a", -2: "b"},
-    "big int key": {2**60: 1},
-    "tuple keys": {(1, ("a", None)): {"b": 2}, (): 1},
-    "other keys": {None: 1, True: 2, 1.5: 3, b"x": 4, NAN: 5, -0.0: 6},
-    "mixed keys": {"a": {"b": {2: 3}}, 4: b"x"},
-    "date and uuid keys": {date(2024, 1, 2): 1, uuid.UUID(int=5): 2},
-    "enum keys": {Level.HIGH: 1, Colour.RED: 2},
-    "key $lg": {"$lg": "ext", "code": 0, "type": "os:system", "value": "true"},
-    "nested key $lg": [{"a": {"$lg": None, "b": [{"$lg": {"$lg": b"x"}}]}}],
-    # subclasses of plain types
-    "counter": Counter("aab"),
-    "defaultdict": defaultdict(list, a=[1]),
-    "ordered dict": OrderedDict(b=1, a=2),
-    "str enum": Mood.CALM,
-    # the standard library
-    "set": {"a"},
-    "empty set": set(),
-    "frozenset": frozenset({1, 2}),
-    "deque": deque([1, {"a": b"x"}]),
-    "uuid": uuid.UUID(int=7),
-    "decimal": Decimal("1.10"),
-    "datetime": datetime(2024, 1, 2, 3, 4, 5, 6),  # noqa: DTZ001 (naive ones exist)
-    "aware datetime": datetime(2024, 1, 2, tzinfo=UTC),
-    "zoned datetime": datetime(2024, 7, 2, tzinfo=ZoneInfo("Europe/Berlin")),
-    "date": date(2024, 1, 2),
-    "time": time(1, 2, 3, 4, tzinfo=UTC, fold=1),
-    "zoned time": time(1, tzinfo=ZoneInfo("UTC")),
-    "timedelta": timedelta(days=-1, microseconds=1),
-    "timezone": timezone(timedelta(hours=2)),
-    "named timezone": timezone(timedelta(hours=2), "X"),
-    "zoneinfo": ZoneInfo("Europe/Berlin"),
-    "path": pathlib.Path("/a/b"),
-    "relative path": pathlib.Path("a"),
-    "pattern": re.compile(r"a(b)?", re.IGNORECASE),
-    "bytes pattern": re.compile(rb"a"),
-    "ip": ipaddress.ip_address("127.0.0.1"),
-    "ip network": ipaddress.ip_network("10.0.0.0/8"),
-    "ip interface": ipaddress.ip_interface("10.0.0.1/8"),
-    "ip6": ipaddress.ip_address("::1"),
-    "ip6 network": ipaddress.ip_network("2001:db8::/32"),
-    "ip6 interface": ipaddress.ip_interface("2001:db8::1/32"),
-    "exception": ValueError("broken: 'x'"),
-    # classes
-    "enum": Colour.RED,
-    "int enum": Level.HIGH,
-    "flag": Access.READ | Access.WRITE,
-    "dataclass": Line("a", Decimal(1), {"x"}),
-    "dataclasses in a row": Node(1, Node(2, Node(3))),
-    "dataclass with a dict method": WithDict(1),
-    "named tuple": Point(1, 2.5),
-    "untyped named tuple": Pair({"a": 1}, [b"x"]),
-    "pydantic model": CUSTOMER,
-    "generic pydantic model": [Box(held=1)],
-    "secrets": [SecretStr("a"), SecretBytes(b"b"), {"c": SecretStr("")}],
-    # LangChain
-    "human message": HumanMessage([{"type": "text", "text": "hi"}], id="h", name="Ada"),
-    "ai message": AI,
-    "ai message chunk": AIMessageChunk(content="x", id="c"),
-    "human message chunk": HumanMessageChunk(content="x"),
-    "system message": SystemMessage("be brief"),
-    "tool message": ToolMessage("42", tool_call_id="c1", artifact={1: b"x"}, status="error"),
-    "function message": FunctionMessage(content="42", name="f"),
-    "chat message": ChatMessage(content="x", role="critic"),
-    "remove message": RemoveMessage(id="m1"),
-    "history": [HumanMessage("q"), AI, ToolMessage("42", tool_call_id="c1")],
-    "document": Document("text", metadata={"page": 3, "when": date(2024, 1, 2)}, id="d"),
-    # LangGraph
-    "send": Send("node", {"x": HumanMessage("y")}),
-    "send with timeout": Send("node", 1, timeout=TimeoutPolicy(run_timeout=3)),
-    "command": Command(update={"a": [AI]}, goto=[Send("n", 1)], resume={"id": (1, 2)}),
-    "interrupt": (Interrupt(value={"ask": "sure?"}, id="i1"),),
-    "overwrite": Overwrite({"a": 1}),
-    "state snapshot": SNAPSHOT,
-    "item": Item(
-        value={"a": 1},
-        key="k",
-        namespace=("n", "m"),
-        created_at=datetime(2024, 1, 2, tzinfo=UTC),
-        updated_at=datetime(2024, 1, 3, tzinfo=UTC),
-    ),
-    "get operation": GetOp(namespace=("n",), key="k"),
-    "delta snapshot": _DeltaSnapshot([HumanMessage("x"), {1: 2}]),
-    "delta snapshot of nothing": _DeltaSnapshot(None),
-    # NumPy
-    "array": np.arange(6.0).reshape(2, 3),
-    "array by columns": np.asfortranarray(np.arange(6).reshape(2, 3)),
-    "strided array": np.arange(10)[::2],
-    "array of no dimension": np.array(5),
-    "empty array": np.zeros((0, 3), dtype="<u2"),
-    "arrays of bools and times": {"a": np.array([True]), "b": np.zeros(4, dtype="<M8[D]")[::2]},
-    # extensions in extensions
-    "nested": deque([frozenset({(Decimal(1), uuid.UUID(int=1))}), Line("a", Decimal(2), set())]),
-    "everything": {"a": [CUSTOMER, {(1, 2): Point(1, NAN)}, _DeltaSnapshot(deque([Send("n", {1, 2})]))]},
-}
-WITHOUT_EQUALITY = {"nan", "specials", "computed nan", "other keys", "everything"}
 
 
 def through_text(value: Any) -> Any:
@@ -305,11 +41,16 @@ def nesting(value: Any) -> int:
 
 
 def is_plain_json(value: Any) -> bool:
+    """Whether it is of JSON's types only, and of values that every language reads alike."""
     if type(value) is dict:
         return all(type(k) is str and is_plain_json(v) for k, v in value.items())
     if type(value) is list:
         return all(map(is_plain_json, value))
-    return value is None or type(value) in {str, int, float, bool}
+    if type(value) is int:
+        return abs(value) <= 2**53
+    if type(value) is float:
+        return math.isfinite(value) and str(value) != "-0.0"
+    return value is None or type(value) in {str, bool}
 
 
 def same(one: Any, other: Any) -> bool:
@@ -402,7 +143,7 @@ def test_the_tags_are_those_of_the_format() -> None:
         "top": shown(b"\x00"),
         "map": shown({1: "a", (2, "b"): b""}),
         "set": shown({1}),
-        "snapshot": shown(_DeltaSnapshot(3)),
+        "snapshot": shown(_DeltaSnapshot(["a", "b", 3])),
         "array": shown(np.array([1], dtype="<i2")),
     }
     assert tags == {
@@ -411,7 +152,7 @@ def test_the_tags_are_those_of_the_format() -> None:
         "top": {"$lg": "b64", "type": "bytes", "data": "AA=="},
         "map": {"$lg": "map", "items": [[1, "a"], [[2, "b"], {"$lg": "b64", "data": ""}]]},
         "set": {"$lg": "ext", "code": 0, "type": "builtins:set", "value": [1]},
-        "snapshot": {"$lg": "ext", "code": 7, "value": 3},
+        "snapshot": {"$lg": "ext", "code": 7, "value": ["a", "b", 3]},
         "array": {"$lg": "ext", "code": 6, "value": ["<i2", [1], "C", {"$lg": "b64", "data": "AQA="}]},
     }
 
@@ -485,6 +226,7 @@ def test_what_another_serializer_wrote_is_opaque(kind: str) -> None:
 
 
 def test_bytes_and_readable_values_are_not_opaque() -> None:
+    assert not is_opaque(shown([b"x"])[0])
     assert not any(is_opaque(shown(v)) for v in (b"x", bytearray(b"x"), None, {"a": b"x"}, AI, [1], "x"))
 
 
@@ -519,7 +261,7 @@ def test_json_never_nests_deeper_than_the_service_takes(wrap: Any) -> None:
         value = wrap(value)
         typed = SERDE.dumps_typed(value)
         tagged = to_json(typed)
-        assert nesting(tagged) < SERVICE_NESTING - 4
+        assert nesting(tagged) <= MAX_NESTING + 2
         assert from_json(through_text(tagged)) == typed
         opaque.append(is_opaque(tagged))
     assert opaque == sorted(opaque)
@@ -529,11 +271,16 @@ def test_json_never_nests_deeper_than_the_service_takes(wrap: Any) -> None:
 
 def test_a_key_that_nests_too_deep_makes_the_value_opaque() -> None:
     key: Any = ()
+    opaque: list[bool] = []
     for _ in range(80):
         key = (key,)
-    typed = SERDE.dumps_typed({key: 1})
-    assert is_opaque(to_json(typed))
-    assert from_json(to_json(typed)) == typed
+        typed = SERDE.dumps_typed([[[{key: 1}]]])
+        tagged = to_json(typed)
+        assert nesting(tagged) <= MAX_NESTING
+        assert from_json(tagged) == typed
+        opaque.append(is_opaque(tagged))
+    assert opaque == sorted(opaque)
+    assert set(opaque) == {False, True}
 
 
 @pytest.mark.parametrize(
@@ -544,6 +291,8 @@ def test_a_key_that_nests_too_deep_makes_the_value_opaque() -> None:
         {"$lg": ["b64"]},
         {"$lg": "b64", "data": "?"},
         {"$lg": "b64", "data": 5},
+        {"$lg": "b64", "data": "A?A=="},
+        {"$lg": "b64", "type": "bytes", "data": "A?A=="},
         {"$lg": "b64", "type": "bytes"},
         {"$lg": "json", "text": 1},
         {"$lg": "json", "text": "\ud800"},
@@ -554,11 +303,13 @@ def test_a_key_that_nests_too_deep_makes_the_value_opaque() -> None:
         {"$lg": "float", "value": "x"},
         {"$lg": "ext", "code": 0},
         {"$lg": "ext", "code": "0", "value": 1},
-        {"$lg": "ext", "code": 2**70, "value": 1},
+        {"$lg": "ext", "code": 2**40, "value": 1},
+        {"$lg": "ext", "code": 0, "data": "A?A=="},
         {"$lg": "ext", "code": 0, "type": 5, "value": 1},
         2**70,
         "\ud800",
         [[{"$lg": "map"}]],
+        json.loads("[" * 900 + '{"$lg": "b64", "data": ""}' + "]" * 900),
     ],
 )
 def test_what_was_not_written_here_is_an_error_that_shows_no_value(value: Any) -> None:
@@ -634,6 +385,21 @@ def test_a_secret_alone_is_found_and_can_be_replaced() -> None:
     assert find_secrets(value) == ["/value"]
     value["value"] = "[removed]"
     assert decode(value, serde=SERDE).get_secret_value() == "[removed]"
+
+
+class Secret(enum.Enum):
+    OPEN = "open"
+
+
+class Credentials(BaseModel):
+    user: str
+
+    def get_secret_value(self) -> str:
+        return self.user
+
+
+def test_a_name_alone_and_a_model_make_no_secret() -> None:
+    assert find_secrets(shown([Secret.OPEN, Credentials(user="ada")])) == []
 
 
 @pytest.mark.parametrize("kind", sorted(set(KINDS) - {"secrets", "pydantic model", "everything"}))
