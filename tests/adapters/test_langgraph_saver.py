@@ -3,12 +3,13 @@
 import asyncio
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from langgraph.checkpoint.base import ERROR, INTERRUPT, Checkpoint, empty_checkpoint
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from pydantic import BaseModel, SecretStr
-from runmemory_core import Client, InvalidRequest
+from runmemory_core import InvalidRequest
 from runmemory_langgraph import DecodingRefused, RunMemorySaver
 
 THREAD = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
@@ -226,11 +227,10 @@ def test_a_class_of_ones_own_comes_back_as_itself(saver_maker):
 
 
 def test_a_function_named_in_stored_values_is_never_called(saver):
-    put(saver, {"command": {"$lg": "ext", "code": 0, "type": "os:system", "value": "true"}})
-    assert values_at(saver)["command"]["type"] == "os:system"  # the user's own dict stays data
-    at = Client(saver._client.where and f"sqlite:///{saver._client.where}")
     hostile = {"$lg": "ext", "code": 0, "type": "os:system", "value": "true"}
-    at.store.commit(
+    put(saver, {"command": hostile})
+    assert values_at(saver)["command"] == hostile  # a user's own dict of that form stays data
+    saver._client.store.commit(
         "t",
         "langgraph",
         operations=[{"op": "put", "key": "zzz", "state": [("command", {"=": hostile})], "extra": {"=": {}}}],
@@ -272,7 +272,7 @@ class Login(BaseModel):
     token: SecretStr
 
 
-def test_secrets_are_removed_by_name_and_by_type_before_they_are_stored(saver_maker, tmp_path, caplog):
+def test_secrets_are_removed_by_name_and_by_type_before_they_are_stored(saver_maker, transport, service, caplog):
     canary = "canary-8461-never-on-disk"
     with saver_maker() as saver:
         at = put(
@@ -285,7 +285,10 @@ def test_secrets_are_removed_by_name_and_by_type_before_they_are_stored(saver_ma
     assert kept["password"] == "[removed]"
     assert kept["config"] == {"api_key": "[removed]", "max_tokens": 9}
     assert kept["login"].token.get_secret_value() == "[removed]"
-    assert not [file for file in tmp_path.rglob("*") if file.is_file() and canary.encode() in file.read_bytes()]
+    folder = Path(saver._client.where).parent if transport == "embedded" else Path(service.database[10:]).parent
+    files = [file for file in folder.rglob("*") if file.is_file()]
+    assert files
+    assert not [file for file in files if canary.encode() in file.read_bytes()]
     warned = [record.getMessage() for record in caplog.records]
     assert any("/config/api_key" in text for text in warned)
     assert not any(canary in text for text in warned)

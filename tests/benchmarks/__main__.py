@@ -2,10 +2,8 @@
 
 import importlib
 import sys
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
 ALL = ("embedded", "served", "saver", "footprint")
 
 for name in sys.argv[1:] or ALL:
-    importlib.import_module(name).main()
+    importlib.import_module(f"tests.benchmarks.{name}").main()

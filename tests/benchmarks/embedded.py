@@ -4,7 +4,7 @@ import json
 import sqlite3
 from itertools import count
 
-from measuring import alternate, microseconds, ratio, raw_flush, scratch, show  # pyright: ignore
+from tests.benchmarks.measuring import alternate, microseconds, ratio, raw_flush, scratch, show
 from runmemory_core import Client
 
 STATE = {

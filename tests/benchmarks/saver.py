@@ -17,7 +17,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
-from measuring import bytes_of, scratch, show  # pyright: ignore
+from tests.benchmarks.measuring import bytes_of, scratch, show
 from runmemory_langgraph import RunMemorySaver
 
 ROUNDS = 5
