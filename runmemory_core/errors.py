@@ -234,8 +234,8 @@ BY_CODE: dict[str, type[RunMemoryError]] = {cls.code: cls for cls in _tree(RunMe
 def from_problem(problem: Mapping[str, Any], *, fallback: type[RunMemoryError] = RunMemoryError) -> RunMemoryError:
     """The exception that `RunMemoryError.to_problem` described; an unknown code becomes ``fallback``."""
     cls = BY_CODE.get(str(problem.get("code")), fallback)
-    listed = problem.get("errors")
-    pointers = {str(e["pointer"]): str(e["detail"]) for e in listed} if isinstance(listed, list) else {}
+    listed: list[dict[str, Any]] = problem.get("errors") or []
+    pointers = {str(entry.get("pointer")): str(entry.get("detail")) for entry in listed}
     standard = {"type", "title", "status", "code", "detail", "errors"}
     facts = {k: v for k, v in problem.items() if k not in standard}
     return cls(str(problem.get("detail", cls.code)), pointers=pointers, **facts)

@@ -130,7 +130,8 @@ def pages(node: Node) -> Iterator[str]:
     for item in node.get("l", ()):
         if "g" in item:
             yield item["g"]
-    for _, inner in node.get("o", ()):
+    members: list[tuple[str, Node]] = node.get("o", [])
+    for _, inner in members:
         yield from pages(inner)
 
 
@@ -158,11 +159,32 @@ def well_formed(node: Mapping[str, Any]) -> bool:
     match node:
         case {"=": _} if len(node) == 1:
             return True
-        case {"p": str()} | {"g": str()} if len(node) == 1:
+        case {"p": str()} if len(node) == 1:
             return True
         case {"c": [*pieces]} if len(node) == 1:
             return all(isinstance(piece, str) for piece in pieces)
         case {"l": [*items]} if len(node) == 1:
-            return all(isinstance(item, dict) and "l" not in item and well_formed(item) for item in items)
+            return all(_is_page(item) or _is_element(item) for item in cast("list[object]", items))
         case _:
             return False
+
+
+def well_formed_page(text: str) -> bool:
+    """Whether the part ``text`` can be read as a page."""
+    try:
+        nodes = from_json(text)
+    except ValueError:
+        return False
+    return isinstance(nodes, list) and all(_is_element(node) for node in cast("list[object]", nodes))
+
+
+def _is_page(item: object) -> bool:
+    match item:
+        case {"g": str()}:
+            return len(cast("Node", item)) == 1
+        case _:
+            return False
+
+
+def _is_element(item: object) -> bool:
+    return isinstance(item, dict) and "l" not in item and well_formed(cast("Node", item))

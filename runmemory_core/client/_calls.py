@@ -28,8 +28,13 @@ def make_call(name: str, arguments: Mapping[str, Any], *, remote: bool, redacts:
     return call
 
 
-def read_reply(model: type[ReplyModel], reply: Reply) -> ReplyModel:
-    """The reply as its model; fields of a newer service are left aside."""
+def read_reply(model: type[ReplyModel], reply: Reply, call: Call) -> ReplyModel:
+    """The reply as its model; fields of a newer service are left aside.
+
+    What the client itself noticed of the call is added: a service sees only what was sent.
+    """
+    if call.notices:
+        reply = reply | {"notices": list(dict.fromkeys((*call.notices, *reply.get("notices", ()))))}
     return model.model_validate(reply)
 
 

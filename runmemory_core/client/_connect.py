@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import time
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cache
@@ -35,7 +36,7 @@ class Target:
     caller: Caller
 
     def __repr__(self) -> str:
-        return f"Target({self.url!r}, api_key={'****' if self.api_key else None})"
+        return f"Target({_without_userinfo(self.url)!r}, api_key={'****' if self.api_key else None})"
 
     @property
     def embedded(self) -> bool:
@@ -58,7 +59,14 @@ def target(
     if url.startswith("sqlite:"):
         kept_for_ms = None if expire_after is None else int(expire_after.total_seconds() * 1_000)
         if keep is not None and keep < 1:
-            raise InvalidRequest(f"keep is {keep}; at least 1 checkpoint must stay", pointers={"/keep": "below 1"})
+            raise InvalidRequest(
+                f"keep is {keep}; at least 1 checkpoint must stay", pointers={"/keep": "below 1"}
+            )
+        if kept_for_ms is not None and kept_for_ms <= 0:
+            raise InvalidRequest(
+                f"expire_after is {expire_after}; a run must be kept for some time",
+                pointers={"/expire_after": "not positive"},
+            )
         caller = replace(caller, limits=replace(caller.limits, keep=keep, kept_for_ms=kept_for_ms))
     elif not re.match(r"https?://[^/]", url):
         raise InvalidRequest(
@@ -105,7 +113,15 @@ def _in_container() -> bool:
 def _store(where: Target) -> Store:
     from runmemory_core.store import open_store  # noqa: PLC0415 - SQLite is loaded on demand
 
-    return open_store(where.url)
+    store = open_store(where.url)
+    limits = where.caller.limits
+    if limits.kept_for_ms is not None:
+        # A file has no service beside it that sweeps, so whoever opens it does.
+        from runmemory_core.engine.managing import sweep  # noqa: PLC0415 - as above
+
+        now_ms = time.time_ns() // 1_000_000
+        store.transact(lambda tx: sweep(tx, limits=limits, now_ms=now_ms))
+    return store
 
 
 def connect(where: Target) -> Transport:

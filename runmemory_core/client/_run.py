@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from runmemory_core.errors import RunFinished, StaleAttempt
+from runmemory_core.errors import RunFinished, RunMemoryError, StaleAttempt
 from runmemory_core.operations.tools import ResumeReply, SaveReply
 from runmemory_core.policy.redaction import contains_credential
 
@@ -42,12 +42,15 @@ class _Progress:
 
     def remaining(self, items: Iterable[Item], *, key: Callable[[Item], object] = str) -> Iterator[Item]:
         """The items whose key is not in the done set; the following one is announced with each save."""
-        ahead = iter(items)
-        current = next((item for item in ahead if str(key(item)) not in self.done), None)
+        named = ((str(key(item)), item) for item in items)
+        ahead = ((name, item) for name, item in named if name not in self.done)
+        current = next(ahead, None)
         while current is not None:
-            following = next((item for item in ahead if str(key(item)) not in self.done), None)
-            self._next_step = None if following is None else str(key(following))
-            yield current
+            following = next(ahead, None)
+            name, item = current
+            if name not in self.done:  # a list may name an item twice
+                self._next_step = None if following is None else following[0]
+                yield item
             current = following
         self._next_step = None
 
@@ -66,9 +69,10 @@ class _Progress:
         self.resumed = True
         self.state = dict(reply.checkpoint.state or {})
         self.last_step = reply.checkpoint.step
-        seq = reply.checkpoint.seq
+        # A step is a finished item; without items a checkpoint, of which a failure reported one too many.
+        steps = reply.done_count or reply.checkpoint.seq
         spared = reply.outcome.rpartition(", ")[2].rstrip(".")
-        logger.info("resumed at step %d of %s; %d steps skipped, %s", seq + 1, self.run_id, seq, spared)
+        logger.info("resumed at step %d of %s; %d steps skipped, %s", steps + 1, self.run_id, steps, spared)
 
     def _saving(
         self, step: str, state: Mapping[str, Any] | None, done: Sequence[object], next_step: str | None
@@ -97,6 +101,10 @@ class _Progress:
         if error is None:
             return closing | {"status": "finished"}
         return closing | {"status": "failed", "error": _in_words(error)}
+
+    def _not_reported(self, refusal: RunMemoryError) -> None:
+        # The caller's own exception goes on; unreported, the run counts as crashed, which resumes alike.
+        logger.warning("run %s could not be reported as failed: %s", self.run_id, refusal)
 
 
 def _in_words(error: BaseException) -> str:
@@ -145,8 +153,14 @@ class Run(_Progress):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if (closing := self._closing(error)) is not None:
+        if (closing := self._closing(error)) is None:
+            return
+        try:
             self._client.save_checkpoint(self.run_id, **closing)
+        except RunMemoryError as refusal:
+            if error is None:
+                raise
+            self._not_reported(refusal)
 
 
 class AsyncRun(_Progress):
@@ -184,5 +198,11 @@ class AsyncRun(_Progress):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if (closing := self._closing(error)) is not None:
+        if (closing := self._closing(error)) is None:
+            return
+        try:
             await self._client.save_checkpoint(self.run_id, **closing)
+        except RunMemoryError as refusal:
+            if error is None:
+                raise
+            self._not_reported(refusal)

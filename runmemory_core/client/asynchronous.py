@@ -137,7 +137,7 @@ class AsyncClient:
 
     async def send(self, model: type[ReplyModel], call: Call) -> ReplyModel:
         """Send a prepared call; for adapters and the methods above."""
-        return read_reply(model, await self._transport.send(call))
+        return read_reply(model, await self._transport.send(call), call)
 
     async def _ask(self, model: type[ReplyModel], name: str, arguments: Mapping[str, Any]) -> ReplyModel:
         call = make_call(name, arguments, remote=self._transport.remote, redacts=self._redacts)

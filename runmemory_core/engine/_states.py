@@ -8,6 +8,7 @@ from pydantic_core import from_json
 
 from runmemory_core import parts
 from runmemory_core.engine._context import Context
+from runmemory_core.errors import StoreError
 from runmemory_core.policy.json_rules import write
 from runmemory_core.store import Tx
 from runmemory_core.store.codec import unpack
@@ -37,8 +38,15 @@ def part_text(at: Context, run: int, address: str) -> str:
     """The text of a part that a kept checkpoint refers to."""
     row = at.tx.one("part", account_id=at.account_id, run=run, address=address)
     if row is None:
-        raise LookupError(f"part {address} is missing although a checkpoint refers to it")
+        raise lost_part(address)
     return unpack(row["body"])
+
+
+def lost_part(address: str) -> StoreError:
+    """What is raised where a kept checkpoint refers to a part that is not there."""
+    return StoreError(
+        f"part {address} is missing although a kept checkpoint needs it: the database is damaged; restore it"
+    )
 
 
 def _node(body: str) -> parts.Node:
@@ -92,10 +100,8 @@ def trim_lane(at: Context, run: int, lane: int, keep: int) -> int:
 
 def _supersteps(metadata: str | None) -> int:
     """The most supersteps any delta channel counts since its snapshot (LangGraph's own metadata)."""
-    counters = from_json(metadata or "{}").get("counters_since_delta_snapshot")
-    if not isinstance(counters, dict):
-        return 0
-    return max((int(pair[1]) for pair in counters.values()), default=0)
+    counters: dict[str, list[int]] = from_json(metadata or "{}").get("counters_since_delta_snapshot") or {}
+    return max((pair[1] for pair in counters.values()), default=0)
 
 
 def clear_run(tx: Tx, *, account_id: int, run: int) -> None:

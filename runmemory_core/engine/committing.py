@@ -10,6 +10,7 @@ from typing import Any
 
 from runmemory_core import parts
 from runmemory_core.engine._context import Context, check_attempt
+from runmemory_core.engine._scrubbing import scrubbed
 from runmemory_core.engine._states import collect_parts, trim_lane
 from runmemory_core.errors import InvalidRequest, StateTooLarge
 from runmemory_core.model import Reply
@@ -47,6 +48,7 @@ def commit(at: Context, call: Call) -> Reply:
             admission.check_owner(request.run_id, run["adapter"], request.adapter)
             check_attempt(at, run, request.attempt)
     _check_parts(at, request)
+    request = scrubbed(request) if call.redacts else request
     if missing := _missing(at, run, request):
         return {"missing": missing}
     at.check_quota()
@@ -85,6 +87,11 @@ def _begin(at: Context, run_id: str, adapter: str, buried: Any) -> Any:
 def _check_parts(at: Context, request: Commit) -> None:
     limit = at.caller.limits.part_bytes
     for address, text in request.parts.items():
+        if parts.address(text) != address:
+            raise InvalidRequest(
+                f"part {address} does not have the text that its address says: it was changed on the way",
+                pointers={f"/parts/{address}": "address and text differ"},
+            )
         # A character is one byte at least, so most parts need no encoding to be measured.
         size = len(text) if len(text) * 4 <= limit else len(text.encode())
         if size > limit:
@@ -95,8 +102,11 @@ def _check_parts(at: Context, request: Commit) -> None:
             )
     for number, change in enumerate(request.operations):
         nodes = [(name, node) for name, node in change.state] + [(name, node) for _, name, node in change.writes]
+        if change.extra is not None:
+            nodes.append(("extra", change.extra))
         for name, node in nodes:
-            if not parts.well_formed(node):
+            pages = (request.parts[page] for page in parts.pages(node) if page in request.parts)
+            if not parts.well_formed(node) or not all(map(parts.well_formed_page, pages)):
                 raise InvalidRequest(
                     f"operations.{number} has a node of no known form under {name!r}",
                     pointers={f"/operations/{number}": "a node of no known form"},
@@ -108,13 +118,19 @@ def _nodes(change: Change) -> list[parts.Node]:
     return [*nodes, change.extra] if change.extra else nodes
 
 
-def _missing(at: Context, run: Any, request: Commit) -> list[str]:
-    """Addresses that are neither in the commit nor in the store, for itself or inside a page."""
-    needed = {a for change in request.operations for node in _nodes(change) for a in parts.direct_addresses(node)}
-    pages = {a for change in request.operations for node in _nodes(change) for a in parts.pages(node)}
+def _named(request: Commit) -> set[str]:
+    """The addresses that the changes name, those inside the pages they bring among them."""
+    nodes = [node for change in request.operations for node in _nodes(change)]
+    named = {address for node in nodes for address in parts.direct_addresses(node)}
+    pages = {address for node in nodes for address in parts.pages(node)}
     for page in pages & request.parts.keys():
-        needed.update(parts.page_addresses(request.parts[page]))
-    needed -= request.parts.keys()
+        named.update(parts.page_addresses(request.parts[page]))
+    return named
+
+
+def _missing(at: Context, run: Any, request: Commit) -> list[str]:
+    """Addresses that are neither in the commit nor in the store."""
+    needed = _named(request) - request.parts.keys()
     if needed and run is not None and run["deleted_at"] is None:
         rows = at.tx.all("present_parts", account_id=at.account_id, run=run["run"], addresses=write(list(needed)))
         needed.difference_update(row["address"] for row in rows)
@@ -123,8 +139,9 @@ def _missing(at: Context, run: Any, request: Commit) -> list[str]:
 
 def _record(at: Context, run: Any, request: Commit) -> dict[str, int]:
     ids = {"account_id": at.account_id, "run": run["run"]}
-    for address, text in request.parts.items():
-        at.tx.run("add_part", **ids, address=address, body=pack(text))
+    # What only a scrubbed value named is not kept.
+    for address in _named(request) & request.parts.keys():
+        at.tx.run("add_part", **ids, address=address, body=pack(request.parts[address]))
     lanes: dict[str, int] = {}
     seqs: dict[str, int] = {}
     seq, status = run["seq"], run["status"]

@@ -10,9 +10,10 @@ from pydantic_core import from_json
 
 from runmemory_core import parts
 from runmemory_core.engine._context import Context
-from runmemory_core.engine._states import nodes_of
+from runmemory_core.engine._states import lost_part, nodes_of
 from runmemory_core.errors import CheckpointGone, InvalidRequest
 from runmemory_core.model import Reply
+from runmemory_core.operations._fields import MAX_COUNT
 from runmemory_core.operations.calls import Call
 from runmemory_core.operations.storage import Chain, Fetch, History
 from runmemory_core.operations.wire import raw
@@ -133,12 +134,14 @@ def _cursor(cursor: str | None) -> tuple[str | None, int, int]:
     if cursor is None:
         return None, 0, 0
     try:
-        key, run, lane = json.loads(cursor)
-        return str(key), int(run), int(lane)
-    except (ValueError, TypeError):
-        raise InvalidRequest(
-            "cursor is not one that a reply gave", pointers={"/cursor": "unknown cursor"}
-        ) from None
+        place = from_json(cursor)
+    except ValueError:
+        place = None
+    match place:
+        case [str(key), int(run), int(lane)] if 0 <= run <= MAX_COUNT and 0 <= lane <= MAX_COUNT:
+            return key, run, lane
+        case _:
+            raise InvalidRequest("cursor is not one that a reply gave", pointers={"/cursor": "unknown cursor"})
 
 
 def _entries(at: Context, groups: Sequence[tuple[int, str, list[int]]]) -> tuple[list[Reply], dict[str, str]]:
@@ -188,4 +191,7 @@ def _load(at: Context, run: int, addresses: set[str]) -> dict[str, str]:
     if not addresses:
         return {}
     rows = at.tx.all("parts", account_id=at.account_id, run=run, addresses=write(list(addresses)))
-    return {row["address"]: unpack(row["body"]) for row in rows}
+    found = {row["address"]: unpack(row["body"]) for row in rows}
+    if lost := addresses - found.keys():
+        raise lost_part(min(lost))
+    return found

@@ -31,7 +31,7 @@ def caller_of_key(tx: Tx, key_sha256: bytes) -> Caller | None:
 def issue_key(
     tx: Tx, key_sha256: bytes, *, key_id: str, account: str, plan: Plan, label: str, now_ms: int
 ) -> None:
-    """Record a new key; its account is made when missing. Raises `InvalidRequest` for a name no account has."""
+    """Record a new key, and its account when missing; raises `InvalidRequest` for a name no account has."""
     if account == ANONYMOUS.account or not 0 < len(account) <= NAME_CHARACTERS:
         raise InvalidRequest(
             f"an account is named by 1 to {NAME_CHARACTERS} characters and not {ANONYMOUS.account!r}, which "

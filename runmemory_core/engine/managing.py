@@ -57,7 +57,7 @@ def delete_by_metadata(at: Context, call: Call) -> Reply:
 
 def _equals(metadata: str | None, wanted: dict[str, Any]) -> bool:
     kept: dict[str, Any] = from_json(metadata or "{}")
-    return all(kept.get(name) == value for name, value in wanted.items())
+    return all(name in kept and kept[name] == value for name, value in wanted.items())
 
 
 def copy_run(at: Context, call: Call) -> Reply:
@@ -87,9 +87,8 @@ def copy_run(at: Context, call: Call) -> Reply:
         attempt=1,
         now=at.now,
     )
-    for query in ("copy_lanes", "copy_checkpoints", "copy_writes", "copy_parts"):
-        at.tx.run(query, **ids, run=source["run"], target=number)
-    at.tx.run("advance_adapter_run", **ids, run=number, seq=source["seq"], status=source["status"], now=at.now)
+    for what in ("lanes", "checkpoints", "writes", "parts", "done", "progress"):
+        at.tx.run(f"copy_{what}", **ids, run=source["run"], target=number)
     return {"count": len(at.tx.all("run_checkpoints", **ids, run=number))}
 
 

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
 from runmemory_core.engine._context import Context
 from runmemory_core.errors import InvalidRequest, NotFound
 from runmemory_core.model import DAY_MS, Limits, Plan, Reply
+from runmemory_core.operations._fields import MAX_COUNT
 from runmemory_core.operations.calls import Call
 from runmemory_core.operations.tools import ListCheckpoints
 from runmemory_core.policy import retention
 from runmemory_core.policy.times import clock_time, day_of, rfc3339
 
 WEEK_MS = 7 * DAY_MS
-_ANY_SEQ = 2**62
+_CURSOR = re.compile(r"([0-9]{1,16})\.([0-9]{1,16})\.([0-9]{1,16})")
 
 
 def list_checkpoints(at: Context, call: Call) -> Reply:
-    """The newest checkpoints of one run, or of the runs that were active last."""
+    """The newest checkpoints of one run, by seq, or of all runs, by time."""
     request = call.request
     assert isinstance(request, ListCheckpoints)
-    rows, cursor = _one_run(at, request) if request.run_id else (_all_runs(at, request), None)
+    found = _of_one_run(at, request) if request.run_id else _of_all_runs(at, request)
+    rows = [_row(at, row) for row in found[: request.limit]]
     subject = f"run {request.run_id}" if request.run_id else "all runs"
     count = f"{len(rows)} checkpoint{'' if len(rows) == 1 else 's'}"
     reply = at.envelope(
@@ -31,57 +35,56 @@ def list_checkpoints(at: Context, call: Call) -> Reply:
         code="listed",
     )
     reply["checkpoints"] = rows
-    return reply if cursor is None else reply | {"cursor": cursor}
+    if len(found) > request.limit:
+        last = found[request.limit - 1]
+        reply["cursor"] = f"{last['saved_at']}.{last['run']}.{last['seq']}"
+    return reply
 
 
-def _one_run(at: Context, request: ListCheckpoints) -> tuple[list[Reply], str | None]:
+def _of_one_run(at: Context, request: ListCheckpoints) -> Sequence[Any]:
     run = at.run(str(request.run_id))
     if run is None or run["deleted_at"] is not None:
         raise NotFound(f"there is no run {request.run_id} in this account")
     if request.unfinished and run["status"] == "finished":
-        return [], None
-    before = _before(request.cursor)
-    found = at.tx.all(
-        "checkpoint_rows", account_id=at.account_id, run=run["run"], before=before, limit=request.limit + 1
+        return ()
+    _, _, before = _place(request.cursor)
+    ids = {"account_id": at.account_id, "run": run["run"]}
+    return at.tx.all("checkpoint_rows", **ids, before=before, limit=request.limit + 1)
+
+
+def _of_all_runs(at: Context, request: ListCheckpoints) -> Sequence[Any]:
+    saved_at, run, before = _place(request.cursor)
+    return at.tx.all(
+        "all_checkpoint_rows",
+        account_id=at.account_id,
+        unfinished=request.unfinished,
+        saved_at=saved_at,
+        run=run,
+        before=before,
+        limit=request.limit + 1,
     )
-    lanes = {row["lane"]: row["name"] for row in at.tx.all("lanes", account_id=at.account_id, run=run["run"])}
-    rows = [_row(at, run, row, lanes.get(row["lane"], "")) for row in found[: request.limit]]
-    return rows, str(rows[-1]["seq"]) if len(found) > request.limit else None
 
 
-def _before(cursor: str | None) -> int:
+def _place(cursor: str | None) -> tuple[int, int, int]:
+    """Moment, run and seq of the last row that was shown; beyond every row when none was."""
     if cursor is None:
-        return _ANY_SEQ
-    if not cursor.isdecimal():
+        return MAX_COUNT, MAX_COUNT, MAX_COUNT
+    if (match := _CURSOR.fullmatch(cursor)) is None:
         raise InvalidRequest("cursor is not one that a reply gave", pointers={"/cursor": "unknown cursor"})
-    return int(cursor)
+    return int(match[1]), int(match[2]), int(match[3])
 
 
-def _all_runs(at: Context, request: ListCheckpoints) -> list[Reply]:
-    # A run's newest checkpoint is as old as its last activity, so the newest n rows lie in the newest n runs.
-    rows: list[Reply] = []
-    for run in at.tx.all("latest_runs", account_id=at.account_id, limit=request.limit):
-        if request.unfinished and run["status"] == "finished":
-            continue
-        found = at.tx.all(
-            "checkpoint_rows", account_id=at.account_id, run=run["run"], before=_ANY_SEQ, limit=request.limit
-        )
-        rows += [_row(at, run, row, "") for row in found]
-    rows.sort(key=lambda row: row["saved_at"], reverse=True)
-    return rows[: request.limit]
-
-
-def _row(at: Context, run: Any, checkpoint: Any, lane: str) -> Reply:
+def _row(at: Context, found: Any) -> Reply:
     row: Reply = {
-        "run_id": run["run_id"],
-        "seq": checkpoint["seq"],
-        "step": checkpoint["step"],
-        "bytes": checkpoint["bytes"],
-        "saved_at": rfc3339(checkpoint["saved_at"]),
-        "lane": lane,
-        "run_status": run["status"],
+        "run_id": found["run_id"],
+        "seq": found["seq"],
+        "step": found["step"],
+        "bytes": found["bytes"],
+        "saved_at": rfc3339(found["saved_at"]),
+        "lane": found["lane"],
+        "run_status": found["status"],
     }
-    expires = retention.expires_at(run["updated_at"], at.caller.limits)
+    expires = retention.expires_at(found["updated_at"], at.caller.limits)
     return row if expires is None else row | {"expires_at": rfc3339(expires)}
 
 

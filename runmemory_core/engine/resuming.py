@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from hashlib import blake2b
-from typing import Any
+from typing import Any, cast
+
+from pydantic_core import from_json
 
 from runmemory_core.engine import wording
 from runmemory_core.engine._context import Context, check_attempt
@@ -15,6 +17,7 @@ from runmemory_core.operations.calls import Call
 from runmemory_core.operations.tools import Resume
 from runmemory_core.operations.wire import raw
 from runmemory_core.policy import admission
+from runmemory_core.policy.json_rules import write
 from runmemory_core.policy.times import rfc3339
 
 STUCK_ATTEMPTS = 3
@@ -32,19 +35,17 @@ def resume(at: Context, call: Call) -> Reply:
     looks_only = request.peek or at.caller.mode == "watch" or (run is not None and run["adapter"] is not None)
     if looks_only:
         return _answer(at, request, run)
-    replayed = _replayed(at, request)
+    if (begun := _replayed(at, request)) is not None:
+        # The attempt of then: a worker that was replaced since must not come by the newer one.
+        return _answer(at, request, run) | {"attempt": begun, "replayed": True}
     if run is None or run["deleted_at"] is not None:
         run = _begin(at, request, run)
-    elif not replayed and request.attempt is None and (run["status"] != "finished" or request.start_over):
-        run = _begin_attempt(at, request, run)
-    elif not replayed:
-        check_attempt(at, run, request.attempt)
-    reply = _answer(at, request, run)
-    if replayed:
-        reply["replayed"] = True
     else:
-        _record(at, request, run)
-    return reply
+        check_attempt(at, run, request.attempt)
+        if request.start_over or (request.attempt is None and run["status"] != "finished"):
+            run = _begin_attempt(at, request, run)
+    _record(at, request, run)
+    return _answer(at, request, run)
 
 
 # --- attempts -------------------------------------------------------------------------------------------
@@ -55,14 +56,15 @@ def _body(request: Resume) -> bytes:
     return blake2b(json.dumps(fields, sort_keys=True).encode(), digest_size=16).digest()
 
 
-def _replayed(at: Context, request: Resume) -> bool:
+def _replayed(at: Context, request: Resume) -> int | None:
+    """The attempt that this very call began before, or None."""
     if request.idempotency_key is None:
-        return False
+        return None
     recorded = at.tx.one("replay", account_id=at.account_id, idempotency_key=request.idempotency_key)
     if recorded is None:
-        return False
+        return None
     admission.check_replay(recorded["body"], _body(request))
-    return True
+    return int(recorded["number"])
 
 
 def _record(at: Context, request: Resume, run: Any) -> None:
@@ -153,16 +155,16 @@ def _add_attempt(at: Context, run: Any, *, restart: bool, before: Any) -> None:
 
 
 def _answer(at: Context, request: Resume, run: Any) -> Reply:
-    checkpoint = None if run is None else _checkpoint(at, request, run)
-    if checkpoint is None:
+    checkpoint = None if run is None else find_checkpoint(at, request, run)
+    if run is None or checkpoint is None:
         return _new(at, request, run)
     finished = run["status"] == "finished"
-    step = checkpoint["step"]
-    done, done_cursor = _done(at, run, request)
+    step, text = checkpoint["step"], state_text(at, checkpoint)
+    done, done_count, done_cursor = _done(at, run, request, text)
     outcome = (
         f'{request.run_id} is finished; its last step was "{step}". Nothing to do again.'
         if finished
-        else wording.resuming(request.run_id, step, run["done_count"], run["worked_ms"])
+        else wording.resuming(request.run_id, step, done_count, run["worked_ms"])
     )
     status = "finished" if finished else "resumed"
     reply = at.envelope(
@@ -173,10 +175,10 @@ def _answer(at: Context, request: Resume, run: Any) -> Reply:
     )
     reply |= {"status": status, "run_id": request.run_id, "attempt": run["attempt"]}
     reply |= _warnings(at, run)
-    reply |= {"done_count": run["done_count"], "done": done}
+    reply |= {"done_count": done_count, "done": done}
     if done_cursor is not None:
         reply["done_cursor"] = done_cursor
-    return reply | {"checkpoint": _shown(at, checkpoint)}
+    return reply | {"checkpoint": _shown(at, checkpoint, text)}
 
 
 def _new(at: Context, request: Resume, run: Any) -> Reply:
@@ -195,7 +197,8 @@ def _new(at: Context, request: Resume, run: Any) -> Reply:
     return reply
 
 
-def _checkpoint(at: Context, request: Resume, run: Any) -> Any:
+def find_checkpoint(at: Context, request: Resume, run: Any) -> Any:
+    """The checkpoint that ``request`` is shown of ``run``, or None before the first; raises for a seq not kept."""
     ids = {"account_id": at.account_id, "run": run["run"]}
     if request.seq is not None:
         found = at.tx.one("checkpoint", **ids, seq=request.seq)
@@ -218,26 +221,41 @@ def _missing(at: Context, run_id: str, seq: int, run: Any) -> RunMemoryError:
     )
 
 
-def _shown(at: Context, checkpoint: Any) -> Reply:
+def _shown(at: Context, checkpoint: Any, text: str) -> Reply:
     removed = json.loads(checkpoint["removed"]) if checkpoint["removed"] else ()
+    # An adapter's row holds the size of its manifest; what counts here is the state.
+    size = len(text.encode())
     shown: Reply = {
         "seq": checkpoint["seq"],
         "step": checkpoint["step"],
         "saved_at": rfc3339(checkpoint["saved_at"]),
-        "bytes": checkpoint["bytes"],
+        "bytes": size,
     } | wording.removed(removed)
-    if checkpoint["bytes"] <= at.caller.limits.state_bytes:
-        shown["state"] = raw(state_text(at, checkpoint))
+    if size <= at.caller.limits.state_bytes:
+        shown["state"] = raw(text)
     return shown
 
 
-def _done(at: Context, run: Any, request: Resume) -> tuple[list[str], int | None]:
-    """One page of the done ids in order of first report, and where the next page begins."""
-    page = at.caller.limits.done_page
-    start = request.done_cursor or 0
-    rows = at.tx.all("done_page", account_id=at.account_id, run=run["run"], from_n=start, limit=page)
-    more = start + page < run["done_count"]
-    return [row["item"] for row in rows], start + page if more else None
+def _done(at: Context, run: Any, request: Resume, state: str) -> tuple[list[str], int, int | None]:
+    """One page of the done ids in order of first report, how many there are, where the next begins."""
+    page, start = at.caller.limits.done_page, request.done_cursor or 0
+    count: int = run["done_count"]
+    if count or run["adapter"] is not None:
+        rows = at.tx.all("done_page", account_id=at.account_id, run=run["run"], from_n=start, limit=page)
+        items = [row["item"] for row in rows]
+    else:
+        listed = _done_in_state(state)
+        count, items = len(listed), listed[start : start + page]
+    return items, count, start + page if start + page < count else None
+
+
+def _done_in_state(text: str) -> list[str]:
+    """The ids of a top-level ``done`` list of scalars: what counts while no ``done`` was ever reported."""
+    listed = from_json(text).get("done")
+    items = cast("list[object]", listed) if isinstance(listed, list) else []
+    if any(isinstance(item, dict | list) for item in items):
+        return []
+    return [item if isinstance(item, str) else write(item) for item in items]
 
 
 def _warnings(at: Context, run: Any) -> Reply:
@@ -251,8 +269,10 @@ def _warnings(at: Context, run: Any) -> Reply:
     idle = [row for row in recent[1:] if row["from_seq"] == run["seq"] and row["generation"] == run["generation"]]
     if len(idle) == STUCK_ATTEMPTS and run["seq"] == recent[0]["from_seq"]:
         found["stuck"] = {"attempts": len(idle), "from_seq": run["seq"]}
-        if run["seq"] - 1 > run["generation_seq"]:
-            found["stuck"]["fall_back_seq"] = run["seq"] - 1
+        before = run["seq"] - 1
+        ids = {"account_id": at.account_id, "run": run["run"]}
+        if before > run["generation_seq"] and at.tx.one("checkpoint", **ids, seq=before) is not None:
+            found["stuck"]["fall_back_seq"] = before
     return found
 
 
@@ -274,7 +294,10 @@ def _unfinished(at: Context, asked: str) -> list[Reply]:
 
 def _unfinished_row(at: Context, run: Any) -> Reply:
     last = at.tx.one("latest_checkpoint", account_id=at.account_id, run=run["run"])
-    shown: Reply = {"run_id": run["run_id"], "seq": run["seq"], "status": run["status"]}
-    if last is not None:
-        shown["step"] = last["step"]
-    return shown | {"updated_at": rfc3339(run["updated_at"])}
+    return {
+        "run_id": run["run_id"],
+        "step": last["step"],
+        "seq": run["seq"],
+        "status": run["status"],
+        "updated_at": rfc3339(run["updated_at"]),
+    }

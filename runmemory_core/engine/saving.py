@@ -19,6 +19,7 @@ from runmemory_core.operations.calls import Call, PreparedState
 from runmemory_core.operations.tools import SaveCheckpoint
 from runmemory_core.operations.wire import raw
 from runmemory_core.policy import admission, retention
+from runmemory_core.policy.json_rules import write
 from runmemory_core.store.codec import pack
 
 IN_FLIGHT_KEPT = 50
@@ -63,20 +64,46 @@ def _replay(at: Context, run: Any, call: Call, request: SaveCheckpoint, body: by
         recorded = at.tx.one("replay", account_id=at.account_id, idempotency_key=request.idempotency_key)
         if recorded is not None:
             admission.check_replay(recorded["body"], body)
-            return _answer(at, call, request, seq=recorded["number"], replayed=True)
-    same_again = (
-        run is not None
-        and run["last_body"] == body
-        and run["deleted_at"] is None
-        and request.attempt in (None, run["attempt"])
+            return _answer_again(at, call, request, run=recorded["run"], seq=recorded["number"])
+    if run is None or run["last_body"] != body or request.attempt not in (None, run["attempt"]):
+        return None
+    _remember(at, request, run=run["run"], seq=run["seq"], body=body)
+    return _answer_again(at, call, request, run=run["run"], seq=run["seq"])
+
+
+def _remember(at: Context, request: SaveCheckpoint, *, run: int, seq: int, body: bytes) -> None:
+    """Record what the idempotency key was answered, if there is one."""
+    if request.idempotency_key is None:
+        return
+    at.tx.run(
+        "add_replay",
+        account_id=at.account_id,
+        run=run,
+        idempotency_key=request.idempotency_key,
+        operation="save_checkpoint",
+        body=body,
+        number=seq,
+        now=at.now,
     )
-    return _answer(at, call, request, seq=run["seq"], replayed=True) if same_again else None
+
+
+def _answer_again(at: Context, call: Call, request: SaveCheckpoint, *, run: int, seq: int) -> Reply:
+    """The first answer; a checkpoint that is gone since has left the state that was sent again."""
+    kept = at.tx.one("checkpoint", account_id=at.account_id, run=run, seq=seq)
+    state, attempt = call.state, None
+    if kept is not None:
+        state, attempt = state or _state_of(kept, ""), kept["attempt"]
+    return _answer(at, call, request, seq=seq, state=state or _EMPTY, attempt=attempt, replayed=True)
 
 
 def _check_done_count(at: Context, run: Any, request: SaveCheckpoint) -> None:
-    # Ids that are already in the set count twice here, which matters only at the very bound.
     limit = at.caller.limits.done_ids
-    count = (run["done_count"] if run else 0) + len(request.done or ())
+    items = request.done or ()
+    count = (run["done_count"] if run else 0) + len(items)
+    if count > limit and run is not None:
+        # Only here is it worth looking which of them are in the set already.
+        known = at.tx.one("known_done", account_id=at.account_id, run=run["run"], items=write(items))
+        count = run["done_count"] + len(set(items)) - known["count"]
     if count > limit:
         raise InvalidRequest(
             f"done would hold {count:,} ids; the limit is {limit:,} a run: report ranges or pages instead",
@@ -94,7 +121,7 @@ def _begin(at: Context, request: SaveCheckpoint) -> Any:
         run_id=request.run_id,
         adapter=None,
         job=request.job,
-        attempt=1,
+        attempt=request.attempt or 1,
         now=at.now,
     )
     return at.run(request.run_id)
@@ -138,16 +165,7 @@ def _store(at: Context, run: Any, call: Call, request: SaveCheckpoint, *, status
         now=at.now,
     )
     _evict(at, run["run"], seq)
-    if request.idempotency_key is not None:
-        at.tx.run(
-            "add_replay",
-            **ids,
-            idempotency_key=request.idempotency_key,
-            operation="save_checkpoint",
-            body=body,
-            number=seq,
-            now=at.now,
-        )
+    _remember(at, request, run=run["run"], seq=seq, body=body)
     at.count_call()
     return _answer(at, call, request, seq=seq, state=state, attempt=run["attempt"])
 
@@ -157,9 +175,12 @@ def _previous_state(at: Context, run: Any) -> PreparedState:
     last = at.tx.one("latest_checkpoint", account_id=at.account_id, run=run["run"])
     if last is None or last["seq"] <= run["generation_seq"]:
         return _EMPTY
-    text = state_text(at, last)
-    removed = tuple(json.loads(last["removed"])) if last["removed"] else ()
-    return PreparedState(text, last["bytes"], (), removed)
+    return _state_of(last, state_text(at, last))
+
+
+def _state_of(checkpoint: Any, text: str) -> PreparedState:
+    removed = tuple(json.loads(checkpoint["removed"])) if checkpoint["removed"] else ()
+    return PreparedState(text, checkpoint["bytes"], (), removed)
 
 
 def _add_done(at: Context, run: Any, request: SaveCheckpoint) -> int:
@@ -178,9 +199,10 @@ def _add_done(at: Context, run: Any, request: SaveCheckpoint) -> int:
 
 
 def _in_flight(before: str | None, request: SaveCheckpoint) -> str | None:
-    if before is None and request.next_step is None:
+    if (before is None and request.next_step is None) or request.status == "finished":
         return None
-    steps = [step for step in json.loads(before or "[]") if step not in (request.step, request.next_step)]
+    reported = {request.step, request.next_step, *(request.done or ())}
+    steps = [step for step in json.loads(before or "[]") if step not in reported]
     if request.next_step is not None:
         steps.append(request.next_step)
     return json.dumps(steps[-IN_FLIGHT_KEPT:]) if steps else None
@@ -204,11 +226,10 @@ def _answer(
     request: SaveCheckpoint,
     *,
     seq: int,
-    state: PreparedState | None = None,
-    attempt: int | None = None,
+    state: PreparedState,
+    attempt: int | None,
     replayed: bool = False,
 ) -> Reply:
-    state = state or call.state or _EMPTY
     reply = at.envelope(
         understood=f'save "{request.step}" of run {request.run_id}',
         job=request.job or request.run_id,

@@ -5,7 +5,7 @@ Some clients drop minimum, maximum and pattern from a schema, so every bound is 
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, cast, TypeAlias
 
 from pydantic import (
     BaseModel,
@@ -69,8 +69,9 @@ class Request(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _null_is_absent(cls, data: object) -> object:
-        if isinstance(data, dict) and None in data.values():
-            return {k: v for k, v in data.items() if v is not None}
+        if isinstance(data, dict):
+            given = cast("dict[object, object]", data)
+            return {k: v for k, v in given.items() if v is not None} if None in given.values() else given
         return data
 
     @classmethod
@@ -85,6 +86,8 @@ class Request(BaseModel):
                     arguments[name] = inner | beside
                 case _:
                     pass
+            if arguments[name].get("default", ...) is None:
+                del arguments[name]["default"]  # null is no value of a single type
         return schema
 
 

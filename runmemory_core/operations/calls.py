@@ -5,9 +5,9 @@ A `Call` is the only thing the engine takes, so nothing reaches the store that d
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -16,8 +16,9 @@ from runmemory_core.errors import CredentialInName, InvalidJson, InvalidRequest,
 from runmemory_core.model import Limits
 from runmemory_core.operations import OPERATIONS, Operation
 from runmemory_core.operations._fields import Request
-from runmemory_core.policy.json_rules import canonical, parse
+from runmemory_core.policy.json_rules import canonical, child_pointer, parse
 from runmemory_core.policy.redaction import contains_credential, redact
+from runmemory_core.policy.secret_formats import MARKER
 
 REMOVED_SHOWN = 50
 STRING_STATE = "state was a string that holds a JSON object; it was taken as that object"
@@ -45,12 +46,16 @@ class PreparedState:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One checked request; ``state`` is set where the operation carries one."""
+    """One checked request; ``state`` is set where the operation carries one.
+
+    ``redacts`` tells the engine to look through the parts of a commit too; only embedded callers turn it off.
+    """
 
     operation: Operation
     request: Request
     state: PreparedState | None = None
     notices: tuple[str, ...] = ()
+    redacts: bool = True
 
 
 def prepare(name: str, arguments: Mapping[str, Any], *, redacts: bool = True) -> Call:
@@ -68,11 +73,11 @@ def prepare(name: str, arguments: Mapping[str, Any], *, redacts: bool = True) ->
     request = _validated(operation, arguments)
     _refuse_credentials(arguments)
     if given is None:
-        return Call(operation, request)
+        return Call(operation, request, redacts=redacts)
     notices: tuple[str, ...] = ()
     if isinstance(given, str):
         given, notices = _state_in_string(given), (STRING_STATE,)
-    return Call(operation, request, prepare_state(given, redacts=redacts), notices)
+    return Call(operation, request, prepare_state(given, redacts=redacts), notices, redacts)
 
 
 def prepare_state(state: object, *, redacts: bool = True) -> PreparedState:
@@ -86,11 +91,29 @@ def prepare_state(state: object, *, redacts: bool = True) -> PreparedState:
     text, value = canonical(state, pointer="/state")
     removed: tuple[str, ...] = ()
     if redacts:
-        redacted = redact(value, pointer="/state", text=text)
+        redacted = redact(value, pointer="/state")
         if redacted.removed:
             removed = tuple(pointer.removeprefix("/state") for pointer in redacted.removed)
             text, value = canonical(redacted.value, pointer="/state")
+        if MARKER in text:
+            # What the client removed before sending, or an earlier save, is no less missing here.
+            removed = tuple(dict.fromkeys((*removed, *_marked(value))))
     return PreparedState(text, len(text.encode()), tuple(value), removed)
+
+
+def _marked(value: Any) -> Iterator[str]:
+    """Pointers of the texts and members that hold the marker, in document order."""
+    stack: list[tuple[str, Any]] = [("", value)]
+    while stack:
+        pointer, item = stack.pop()
+        if MARKER in pointer.rpartition("/")[2] or (isinstance(item, str) and MARKER in item):
+            yield pointer
+        members: Iterable[tuple[str | int, Any]] = ()
+        if isinstance(item, dict):
+            members = cast("dict[str, Any]", item).items()
+        elif isinstance(item, list):
+            members = enumerate(cast("list[Any]", item))
+        stack += reversed([(child_pointer(pointer, key), child) for key, child in members])
 
 
 def _state_in_string(text: str) -> object:

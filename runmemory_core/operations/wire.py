@@ -6,7 +6,7 @@ written anew.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from pydantic_core import from_json
 
@@ -31,24 +31,34 @@ def raw(text: str) -> RawJson:
 
 def write(value: Any) -> str:
     """Compact JSON of ``value``, with each `raw` text standing as it is."""
-    if isinstance(value, _Raw):
-        return str(value)
-    if isinstance(value, dict):
-        return "{" + ",".join(f"{write_plain(k)}:{write(v)}" for k, v in value.items()) + "}"
-    if isinstance(value, list) and any(isinstance(item, _NESTED) for item in value):
-        return "[" + ",".join(map(write, value)) + "]"
-    return write_plain(value)
+    match value:
+        case _Raw():
+            return str(value)
+        case dict():
+            members = cast("dict[str, Any]", value).items()
+            return "{" + ",".join(f"{write_plain(name)}:{write(inner)}" for name, inner in members) + "}"
+        case list() if _nests(items := cast("list[Any]", value)):
+            return "[" + ",".join(map(write, items)) + "]"
+        case _:
+            return write_plain(value)
 
 
 def revive(value: Any) -> Any:
     """``value`` with each `raw` text parsed: what a reader of `write`'s text would get."""
-    if isinstance(value, _Raw):
-        return from_json(value, allow_inf_nan=False)
-    if isinstance(value, dict):
-        return {k: revive(v) if isinstance(v, _NESTED) else v for k, v in value.items()}
-    if isinstance(value, list) and any(isinstance(item, _NESTED) for item in value):
-        return [revive(item) for item in value]
-    return value
+    match value:
+        case _Raw():
+            return from_json(value, allow_inf_nan=False)
+        case dict():
+            members = cast("dict[str, Any]", value).items()
+            return {name: revive(inner) if isinstance(inner, _NESTED) else inner for name, inner in members}
+        case list() if _nests(items := cast("list[Any]", value)):
+            return [revive(item) for item in items]
+        case _:
+            return value
+
+
+def _nests(items: list[Any]) -> bool:
+    return any(isinstance(item, _NESTED) for item in items)
 
 
 def write_call(call: Call) -> bytes:

@@ -18,6 +18,8 @@ from typing import Any, NamedTuple, cast
 from pydantic_core import from_json
 
 from runmemory_core import errors
+from runmemory_core.policy.secret_formats import find_credentials, remove_spans
+from runmemory_core.policy.secret_names import Secrecy, secrecy
 
 MAX_DEPTH = 64
 MAX_INTEGER_DIGITS = 4000
@@ -223,4 +225,13 @@ def _too_deep(pointer: str, max_depth: int) -> errors.InvalidJson:
 
 
 def _refusal(pointer: str, problem: str, way_out: str) -> errors.InvalidJson:
-    return errors.InvalidJson(f"{pointer or 'the value'} {problem}; {way_out}", pointers={pointer: problem})
+    shown = _showable(pointer)
+    return errors.InvalidJson(f"{shown or 'the value'} {problem}; {way_out}", pointers={shown: problem})
+
+
+def _showable(pointer: str) -> str:
+    """The pointer as an error may show it: credentials masked, and nothing of what is inside a secret."""
+    shown = remove_spans(pointer, find_credentials(pointer))
+    keys = shown.split("/")
+    secret = next((place for place, key in enumerate(keys) if secrecy(key) > Secrecy.STRINGS), len(keys))
+    return "/".join(keys[: secret + 1])

@@ -38,7 +38,7 @@ _LOOKALIKES = str.maketrans(
     "aeopcyxijshdqwkmtbhreAEOPCYXIJSHKMTBHaeiikoptuvxABEZHIKMNOPTYX",
 )
 _LEET = str.maketrans("01345@$", "oleasas")
-_LEET_RUN = re.compile(r"[a-z]+[01345@$]+[a-z][a-z01345@$]*")
+_LEET_RUN = re.compile(r"(?<![A-Za-z])[A-Za-z]++[01345@$]++[A-Za-z][A-Za-z01345@$]*+")
 _WORD = re.compile(r"[A-Z]+(?![a-z])\d*|[A-Z]?[a-z]+\d*|[^\W\d_A-Za-z]+|\d+")
 _LETTERS = re.compile(r"[^\W\d_]{2,}")
 _LATIN = re.compile(r"[A-Za-z]")
@@ -53,8 +53,7 @@ def secrecy(name: str) -> Secrecy:
 
 def split_words(name: str) -> list[str]:
     """The lower-case words of a name in snake, camel, kebab, dotted or glued writing."""
-    letters = "".join(c for c in unicodedata.normalize("NFKC", name) if unicodedata.category(c) != "Cf")
-    plain = _fold(letters)
+    plain = name if name.isascii() else _fold(_strip_invisible(unicodedata.normalize("NFKC", name)))
     words = [word for match in _WORD.finditer(_undo_leet(plain)) for word in _unglue(match[0].lower())]
     return _join(words)
 
@@ -79,8 +78,12 @@ def _judge(name: str) -> Secrecy:
 # --- from a name to words -------------------------------------------------------------------------------
 
 
+def _strip_invisible(text: str) -> str:
+    return "".join(c for c in text if unicodedata.category(c) != "Cf")
+
+
 def _fold(text: str) -> str:
-    """Letters without accents; lookalikes from other alphabets, within a Latin word, as what they pass for."""
+    """Letters without accents; lookalikes from other alphabets within a Latin word as what they pass for."""
     latin = _LETTERS.sub(lambda run: run[0].translate(_LOOKALIKES) if _LATIN.search(run[0]) else run[0], text)
     decomposed = unicodedata.normalize("NFD", latin)
     return "".join(c for c in decomposed if not unicodedata.combining(c))
@@ -88,7 +91,7 @@ def _fold(text: str) -> str:
 
 def _undo_leet(text: str) -> str:
     def undo(match: re.Match[str]) -> str:
-        word = match[0].translate(_LEET)
+        word = match[0].lower().translate(_LEET)
         return word if word in _LEET_WORDS else match[0]
 
     return _LEET_RUN.sub(undo, text) if not text.isalpha() else text
@@ -97,9 +100,8 @@ def _undo_leet(text: str) -> str:
 def _join(words: list[str]) -> list[str]:
     joined: list[str] = []
     for word in words:
-        pair = (joined[-1], word) if joined else ()
-        if pair in _JOINED:
-            joined[-1] = _JOINED[pair]
+        if joined and (whole := _JOINED.get((joined[-1], word))):
+            joined[-1] = whole
         else:
             joined.append(word)
     return joined
@@ -108,14 +110,18 @@ def _join(words: list[str]) -> list[str]:
 def _unglue(word: str) -> list[str]:
     """The pieces of a word written without separators, or the word itself where the vocabulary ends."""
     word = word if word in _VOCABULARY else word.rstrip("0123456789") or word
-    if word in _VOCABULARY or len(word) > MAX_GLUED_CHARACTERS:
+    if word in _VOCABULARY or len(word) > MAX_GLUED_CHARACTERS or not _HEAD_INSIDE.search(word):
         return [word]
     best: list[list[str] | None] = [[]]
     for end in range(1, len(word) + 1):
         found: list[str] | None = None
         for start in range(max(0, end - _LONGEST_PIECE), end):
             before = best[start]
-            if before is not None and word[start:end] in _PIECES and (not found or len(before) + 1 < len(found)):
+            if (
+                before is not None
+                and word[start:end] in _PIECES
+                and (not found or len(before) + 1 < len(found))
+            ):
                 found = [*before, word[start:end]]
         best.append(found)
     if pieces := best[-1]:
@@ -164,7 +170,7 @@ def _key(before: Sequence[str], head: str, after: Sequence[str]) -> Secrecy:
     return Secrecy.STRINGS if owned in w.KEY_IS_SECRET_AFTER or owned in w.VENDORS else Secrecy.NONE
 
 
-def _authorization(before: Sequence[str], head: str, after: Sequence[str]) -> Secrecy | None:
+def _authorization(before: Sequence[str], _head: str, after: Sequence[str]) -> Secrecy | None:
     fits = all(word in w.AUTH_FITS or word in w.VENDORS for word in before)
     if not fits or any(word not in _CARRIES_AUTH for word in after):
         return None
@@ -174,10 +180,10 @@ def _authorization(before: Sequence[str], head: str, after: Sequence[str]) -> Se
 def _beside(fits: frozenset[str], secrecy: Secrecy, *, alone: bool = False) -> _Rule:
     """The rule of a head that is secret beside a fitting word on its left, or with nothing around it."""
 
-    def rule(before: Sequence[str], head: str, after: Sequence[str]) -> Secrecy | None:
-        if not (before[-1] in fits or before[-1] in w.VENDORS and alone if before else alone):
+    def rule(before: Sequence[str], _head: str, after: Sequence[str]) -> Secrecy | None:
+        if before and before[-1] not in fits and not (alone and before[-1] in w.VENDORS):
             return None
-        if not before and any(word not in w.CARRIERS for word in after):
+        if not before and not (alone and all(word in w.CARRIERS for word in after)):
             return None
         return Secrecy.NONE if _is_about(before, after) else secrecy
 
@@ -200,7 +206,15 @@ def _is_metadata(word: str) -> bool:
 _SECRET_NUMBERS = frozenset(map(_fold, w.ALWAYS_SECRET_AS_NUMBER))
 _ALWAYS = frozenset(map(_fold, w.ALWAYS_SECRET)) | _SECRET_NUMBERS
 _CARRIES_AUTH = w.CARRIERS | {"code"}
-_CARRIES_BARE_TOKEN = (w.CARRIERS | w.VENDORS) - {"text", "str", "string", "strings", "bytes", "list", "array"}
+_CARRIES_BARE_TOKEN = (w.CARRIERS | w.VENDORS) - {
+    "text",
+    "str",
+    "string",
+    "strings",
+    "bytes",
+    "list",
+    "array",
+}
 _HEADS: dict[str, _Rule] = {
     **dict.fromkeys(_ALWAYS, _always),
     **dict.fromkeys(("token", "tokens"), _token),
@@ -228,8 +242,14 @@ _HEADS: dict[str, _Rule] = {
 _JOINED = {pair: word for word, pair in w.JOINED.items()}
 _LEET_WORDS = _ALWAYS | {"token", "key", "apikey"}
 _FITS = w.PASS_FITS | w.PIN_FITS | w.AUTH_FITS | w.CODE_FITS | w.URL_FITS | w.NUMBER_FITS | w.STRING_FITS
-_LEFTS = w.TOKEN_IS_SECRET_AFTER | w.ONE_TOKEN_IS_SECRET_AFTER | w.TOKEN_IS_BENIGN_AFTER
-_LEFTS |= w.KEY_IS_SECRET_AFTER | w.ONE_KEY_IS_SECRET_AFTER | w.PUBLIC
-_VOCABULARY = _HEADS.keys() | _FITS | _LEFTS | w.VENDORS | w.METADATA | w.CARRIERS | w.SWITCHES | w.JOINED.keys()
-_PIECES = frozenset(word for word in _VOCABULARY | w.GLUE if len(word) > 2 or word in {"db", "id", "my", "is"})
+_LEFTS = frozenset[str]().union(
+    *(w.TOKEN_IS_SECRET_AFTER, w.ONE_TOKEN_IS_SECRET_AFTER, w.TOKEN_IS_BENIGN_AFTER, w.PUBLIC),
+    *(w.KEY_IS_SECRET_AFTER, w.ONE_KEY_IS_SECRET_AFTER, w.KEY_BELONGS_TO),
+)
+_AROUND = w.VENDORS | w.METADATA | w.CARRIERS | w.SWITCHES | w.JOINED.keys()
+_VOCABULARY = _HEADS.keys() | _FITS | _LEFTS | _AROUND
+_PIECES = frozenset(
+    word for word in _VOCABULARY | w.GLUE if len(word) > 2 or word in {"db", "id", "my", "is"}
+)
+_HEAD_INSIDE = re.compile("|".join(map(re.escape, sorted(_HEADS.keys() & _PIECES))))
 _LONGEST_PIECE = max(map(len, _PIECES))

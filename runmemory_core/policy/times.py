@@ -14,7 +14,8 @@ _DAY = 24 * _HOUR
 
 def rfc3339(moment_ms: int) -> str:
     """The moment as ``2026-11-30T12:03:00.250Z``."""
-    return datetime.fromtimestamp(moment_ms / 1_000, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
+    seconds, milliseconds = divmod(moment_ms, 1_000)
+    return f"{datetime.fromtimestamp(seconds, UTC).isoformat()[:-6]}.{milliseconds:03}Z"
 
 
 def day_of(moment_ms: int) -> str:
@@ -48,8 +49,7 @@ def duration(length_ms: int) -> str:
     seconds = length_ms // 1_000
     if seconds < 1:
         return "under a second"
-    for size, unit in ((_DAY, "day"), (_HOUR, "hour"), (_MINUTE, "minute"), (1, "second")):
-        if seconds >= 2 * size or size == 1:
-            count = round(seconds / size)
-            return f"about {count} {unit}{'' if count == 1 else 's'}"
-    raise AssertionError("one second is the smallest unit")
+    units = ((_DAY, "day"), (_HOUR, "hour"), (_MINUTE, "minute"))
+    size, unit = next(((size, unit) for size, unit in units if seconds >= 2 * size), (1, "second"))
+    count = round(seconds / size)
+    return f"about {count} {unit}{'' if count == 1 else 's'}"

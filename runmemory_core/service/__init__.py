@@ -1,4 +1,4 @@
 """The service: Run Memory over HTTP, for one machine or many.
 
-Belongs here: routes, keys, body limits, settings, and running under uvicorn. What a call does is the engine's.
+Belongs here: routes, keys, body limits, settings, running under uvicorn. What a call does is the engine's.
 """

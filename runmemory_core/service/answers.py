@@ -11,7 +11,7 @@ from typing import Any
 
 from starlette.types import Send
 
-from runmemory_core.errors import RunMemoryError
+from runmemory_core.errors import RunMemoryError, StoreError
 from runmemory_core.operations.wire import write
 
 logger = logging.getLogger("runmemory.service")
@@ -19,22 +19,23 @@ logger = logging.getLogger("runmemory.service")
 Headers = list[tuple[bytes, bytes]]
 
 JSON = (b"content-type", b"application/json")
+TEXT = (b"content-type", b"text/plain; charset=utf-8")
 PROBLEM = (b"content-type", b"application/problem+json")
-CLOSE = (b"connection", b"close")
 _OK = 200
 
 
 async def answer(send: Send, body: bytes, *, status: int = _OK, headers: Headers | None = None) -> None:
     """Send a whole answer; it is JSON unless ``headers`` begin with another type."""
     length = (b"content-length", str(len(body)).encode())
-    await send(
-        {"type": "http.response.start", "status": status, "headers": [*(headers or (JSON,)), length]}
-    )
+    headers = [*(headers or (JSON,)), length]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 
 
-async def refuse(send: Send, error: RunMemoryError, *, closing: bool = False) -> None:
-    """Answer with a refusal and what a client should know beside it."""
+async def refuse(send: Send, error: RunMemoryError) -> None:
+    """Answer with a refusal and what a client should know beside it; a store that fails is logged, too."""
+    if isinstance(error, StoreError):
+        logger.error("%s: %s", error.code, error.detail)
     headers: Headers = [PROBLEM]
     if error.http_status == HTTPStatus.UNAUTHORIZED:
         headers.append((b"www-authenticate", b"Bearer"))
@@ -43,8 +44,6 @@ async def refuse(send: Send, error: RunMemoryError, *, closing: bool = False) ->
         retry_after = 1
     if retry_after is not None:
         headers.append((b"retry-after", str(retry_after).encode()))
-    if closing:
-        headers.append(CLOSE)
     await answer(send, write(error.to_problem()).encode(), status=error.http_status, headers=headers)
 
 

@@ -37,7 +37,7 @@ class Authenticator:
         self._known: dict[bytes, tuple[Caller, float]] = {}
 
     async def caller(self, authorization: bytes | None) -> Caller:
-        """Whom the header stands for, `ANONYMOUS` when there is none; raises `Unauthorized` for a wrong one."""
+        """Whom the header stands for, `ANONYMOUS` without one; raises `Unauthorized` for a wrong one."""
         if authorization is None:
             return ANONYMOUS
         known = self._known.get(authorization)

@@ -18,11 +18,12 @@ _PASSWORD = re.compile(r"(password=)[^&]*", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Settings:
-    """How to serve; port 0 takes a free one. ``RUNMEMORY_DATABASE``, ``_HOST`` and ``_PORT`` set the first three."""
+    """How to serve; ``RUNMEMORY_DATABASE``, ``RUNMEMORY_HOST`` and ``RUNMEMORY_PORT`` set the first three."""
 
     database: str
     host: str = "127.0.0.1"
     port: int = 8787
+    """0 takes any free one."""
     access_log: bool = False
 
     run_body_bytes: int = MIB
@@ -53,9 +54,10 @@ def from_environment(
     environment: Mapping[str, str] = os.environ,
 ) -> Settings:
     """The settings: arguments first, then the environment, then the defaults. Raises `InvalidRequest`."""
+    text = environment.get("RUNMEMORY_PORT") or None
     given: dict[str, Any] = {
-        "host": host or environment.get("RUNMEMORY_HOST"),
-        "port": port if port is not None else _port(environment.get("RUNMEMORY_PORT")),
+        "host": host or environment.get("RUNMEMORY_HOST") or None,
+        "port": _port(port if port is not None else text),
     }
     return Settings(
         database=database or environment.get("RUNMEMORY_DATABASE") or default_database(),
@@ -64,17 +66,23 @@ def from_environment(
     )
 
 
+def variables(environment: Mapping[str, str] = os.environ) -> list[str]:
+    """The names of the variables that are set for Run Memory; their values may be secret."""
+    return sorted(name for name in environment if name.startswith("RUNMEMORY_"))
+
+
 def masked(url: str) -> str:
     """A database's address without the credentials it may hold."""
     return _PASSWORD.sub(r"\1****", _USERINFO.sub("****@", url))
 
 
-def _port(text: str | None) -> int | None:
-    if not text:
+def _port(given: int | str | None) -> int | None:
+    if given is None:
         return None
+    text = str(given)
     if not text.isascii() or not text.isdecimal() or int(text) > _LARGEST_PORT:
         raise InvalidRequest(
-            f"RUNMEMORY_PORT is no port: a number from 0 to {_LARGEST_PORT:,} is needed, 0 for any free one",
+            f"{text!r} is no port: a number from 0 to {_LARGEST_PORT:,} is needed, 0 for any free one",
             pointers={"/port": "not a port"},
         )
     return int(text)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
 
+_PACKAGE = "runmemory_core.store"
 _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 
 
@@ -21,7 +22,7 @@ def queries(dialect: str) -> dict[str, str]:
 @cache
 def migrations(dialect: str) -> tuple[str, ...]:
     """The scripts that lead from nothing to the current format; the n-th leads to format n."""
-    folder = files(__package__).joinpath("sql", dialect, "migrations")
+    folder = files(_PACKAGE).joinpath("sql", dialect, "migrations")
     names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".sql"))
     return tuple(_read(dialect, "migrations", name) for name in names)
 
@@ -37,4 +38,4 @@ def statements(script: str) -> Iterator[str]:
 
 
 def _read(dialect: str, *path: str) -> str:
-    return files(__package__).joinpath("sql", dialect, *path).read_text(encoding="utf-8")
+    return files(_PACKAGE).joinpath("sql", dialect, *path).read_text(encoding="utf-8")

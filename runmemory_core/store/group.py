@@ -109,7 +109,7 @@ class GroupWriter:
     def _commit(self, batch: list[_Job]) -> None:
         try:
             outcomes = self._store.transact(lambda tx: [_outcome(tx, job.work) for job in batch])
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - whatever it is, those who wait must hear of it
             if len(batch) == 1 or isinstance(error, StoreBusy):
                 _deliver(batch, [error] * len(batch))
                 return

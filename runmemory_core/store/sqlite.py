@@ -122,12 +122,13 @@ class SqliteStore:
     def _rest(self) -> None:
         """Wait for running transactions, close every connection and let no new one begin."""
         self._lock.acquire()
-        if self._writer is not None:
-            self._writer.close()
-            self._writer = None
         for _ in range(READERS):
             if (reader := self._readers.get()) is not None:
                 reader.close()
+        # Last, because only a connection that may write can clear the log away.
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
 
     def _wake(self) -> None:
         """Let transactions begin again; they open their connections."""

@@ -28,6 +28,10 @@ def _settings(url: str, api_key: str | None, timeout_seconds: float) -> dict[str
     return {"base_url": url, "headers": headers, "timeout": timeout}
 
 
+def _without_userinfo(url: str) -> str:
+    return str(httpx.URL(url).copy_with(userinfo=b""))
+
+
 def _jitter() -> Iterator[float]:
     while True:
         yield random.uniform(0.5, 1.5)  # noqa: S311 - spreads retries, protects nothing
@@ -47,7 +51,7 @@ class HttpTransport:
     remote = True
 
     def __init__(self, url: str, *, api_key: str | None, timeout_seconds: float) -> None:
-        self.where = url
+        self.where = _without_userinfo(url)
         self._http = httpx.Client(**_settings(url, api_key, timeout_seconds))  # pyright: ignore[reportArgumentType]
 
     def send(self, call: Call, /) -> Reply:
@@ -79,7 +83,7 @@ class AsyncHttpTransport:
     remote = True
 
     def __init__(self, url: str, *, api_key: str | None, timeout_seconds: float) -> None:
-        self.where = url
+        self.where = _without_userinfo(url)
         self._http = httpx.AsyncClient(
             **_settings(url, api_key, timeout_seconds)  # pyright: ignore[reportArgumentType]
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import repeat
+from typing import Any, cast
 
 from pydantic_core import from_json
 
@@ -82,17 +83,22 @@ def conversation(where: str, *, jitter: Iterator[float] | None = None) -> Comman
 
 
 def _read(answer: Answer, where: str) -> Reply:
-    try:
-        body = from_json(answer.body, allow_inf_nan=False)
-    except ValueError:
-        body = None
-    if answer.status == _OK and isinstance(body, dict):
+    body = _object(answer.body)
+    if answer.status == _OK and body is not None:
         return body
-    if isinstance(body, dict) and "code" in body:
+    if body is not None and "code" in body:
         raise from_problem(body)
     raise RunMemoryError(
         f"{where} answered {answer.status} with something that is not Run Memory's JSON: is the URL right?"
     )
+
+
+def _object(body: bytes) -> dict[str, Any] | None:
+    try:
+        value = from_json(body, allow_inf_nan=False)
+    except ValueError:
+        return None
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:

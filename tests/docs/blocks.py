@@ -1,12 +1,12 @@
-"""Code blocks of the documentation: each is a copy of a file in `examples/`, never written by hand.
+"""What the documentation shows of the code: blocks copied from `examples/`, and tables made by `tables.py`.
 
-A block follows a comment that names its source, whole or one region of it:
+No block is written by hand: it follows a comment that names its source, whole or one region of it.
 
     <!-- include: examples/quickstart.py -->
     <!-- include: examples/quickstart.py:saving -->
 
 A region lies between the lines `# [start:saving]` and `# [end:saving]`; such lines are never shown.
-Run as a program, this file copies the sources into the blocks. Running the sources is `test_examples.py`.
+Run as a program, this file fills the blocks and tables in. Running the sources is `test_examples.py`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.docs import tables
+
 ROOT = Path(__file__).resolve().parents[2]
 
 # Blocks nothing can run: what a program printed, and diagrams.
@@ -28,6 +30,9 @@ _BLOCK = re.compile(
     r"(?P<indent>[ ]*)(?P<fence>`{3,}|~{3,})[ ]*(?P<language>[\w+-]*)[^\n]*\n"
     r"(?P<body>.*?)^(?P=indent)(?P=fence)[ ]*$",
     flags=re.MULTILINE | re.DOTALL,
+)
+_TABLE = re.compile(
+    r"(?<=^<!-- table: )(?P<name>[\w ]+) -->\n.*?(?=^<!-- end of table -->$)", flags=re.MULTILINE | re.DOTALL
 )
 _MARKER = re.compile(r"^[ ]*# \[(?:start|end):[\w-]+\]\n", flags=re.MULTILINE)
 
@@ -74,12 +79,12 @@ def text_of(source: str, region: str | None) -> str:
 
 
 def refreshed(page: str) -> str:
-    """The page with every including block made equal to its source."""
+    """The page with every including block made equal to its source, and every table to what the code says."""
     for block in reversed(list(blocks_of(page))):
         if block.source is not None:
             start, end = block.body_span
             page = page[:start] + text_of(block.source, block.region) + page[end:]
-    return page
+    return _TABLE.sub(lambda found: f"{found['name']} -->\n\n{tables.table(found['name'])}\n", page)
 
 
 def main() -> int:

@@ -41,7 +41,7 @@ def serve_and_stop(command: list[str], folder: Path, environment: Mapping[str, s
     with subprocess.Popen(
         command,
         cwd=folder,
-        env=environment,
+        env={**environment, "RUNMEMORY_PORT": "0"},  # the default one may be taken here
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -53,11 +53,11 @@ def serve_and_stop(command: list[str], folder: Path, environment: Mapping[str, s
             said: list[str] = []
             for line in process.stdout:
                 said.append(line)
-                if found := re.search(r"http://[\d.]+:\d+", line):
+                if found := re.search(r"listens on (http://[\d.]+:\d+)", line):
                     break
             else:
                 pytest.fail("the service never said where it listens:\n" + "".join(said))
-            with urllib.request.urlopen(f"{found[0]}/healthz") as answer:
+            with urllib.request.urlopen(f"{found[1]}/healthz") as answer:
                 assert answer.status == 200
         finally:
             os.killpg(process.pid, signal.SIGTERM)
@@ -68,7 +68,7 @@ def serve_and_stop(command: list[str], folder: Path, environment: Mapping[str, s
 def make_targets_exist(command: list[str], folder: Path, environment: Mapping[str, str]) -> None:
     """Ask make what it would do: running `make test` inside `make test` would never end.
 
-    `tests/packaging/test_fresh_clone.py` really runs them, one by one.
+    `tests/packaging/test_fresh_machine.py` really runs them, one by one.
     """
     del folder
     run_to_the_end(command, ROOT, {**environment, "MAKEFLAGS": "n"})
@@ -80,6 +80,9 @@ SHELL_RUNNERS: dict[str, Runner] = {
     "examples/clone.sh": make_targets_exist,
     "examples/serve.sh": serve_and_stop,
 }
+
+# Need a service to call.
+SERVED = {"examples/call_over_http.py"}
 
 # Run by the test of the packaging folder that has the wheel to install.
 ELSEWHERE = {"examples/install.sh"}
@@ -106,7 +109,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
     [
         pytest.param(name, marks=pytest.mark.long if name in LONG else ())
         for name in EXAMPLES
-        if name not in ELSEWHERE
+        if name not in ELSEWHERE | SERVED
     ],
 )
 def test_an_example_runs(example: str, tmp_path: Path, environment: dict[str, str]) -> None:
@@ -120,5 +123,12 @@ def test_an_example_runs(example: str, tmp_path: Path, environment: dict[str, st
         runner(["bash", "-euo", "pipefail", str(path)], folder, environment)
 
 
+@pytest.mark.parametrize("example", sorted(SERVED))
+def test_an_example_that_calls_a_service_runs(
+    example: str, tmp_path: Path, environment: dict[str, str], service: dict[str, str]
+) -> None:
+    run_to_the_end([sys.executable, "-W", "error", str(ROOT / example)], tmp_path, environment | service)
+
+
 def test_no_way_to_run_is_kept_for_an_example_that_left() -> None:
-    assert (set(SHELL_RUNNERS) | ELSEWHERE | LONG) <= set(EXAMPLES)
+    assert (set(SHELL_RUNNERS) | ELSEWHERE | LONG | SERVED) <= set(EXAMPLES)

@@ -195,6 +195,17 @@ def test_a_refusal_never_shows_the_value() -> None:
         assert "hunter2" not in json.dumps(caught.value.to_problem())
 
 
+def test_a_refusal_shows_no_secret_that_is_a_key_or_stands_below_one() -> None:
+    key = "sk-ant-Aa1Bb2Cc3Dd4Ee5Ff6Gg7Hh8"
+    for value, pointer in [
+        ({"a": {key: {"b": math.nan}}}, "/a/[removed]/b"),
+        ({"passwords": {"hunter2": [math.nan]}}, "/passwords"),
+    ]:
+        with pytest.raises(errors.InvalidJson) as caught:
+            json_rules.canonical(value)
+        assert list(caught.value.pointers) == [pointer]
+
+
 def test_integers_beyond_a_double_are_listed() -> None:
     value = {"a": [2**53, 2**53 + 1, True], "b/": -(2**60), "c": 1e300}
     assert json_rules.big_integers(value, pointer="/state") == ["/state/a/1", "/state/b~1"]

@@ -1,5 +1,8 @@
 -- Named statements of the SQLite dialect; every dialect has the same names.
 
+-- name: format
+SELECT user_version AS format FROM pragma_user_version;
+
 -- name: account_by_name
 SELECT account_id FROM accounts WHERE name = :name;
 
@@ -74,9 +77,6 @@ ORDER BY run DESC LIMIT :limit;
 -- name: adapter_runs
 SELECT * FROM runs WHERE account_id = :account_id AND adapter = :adapter AND deleted_at IS NULL ORDER BY run;
 
--- name: latest_runs
-SELECT * FROM runs WHERE account_id = :account_id AND deleted_at IS NULL ORDER BY updated_at DESC LIMIT :limit;
-
 -- name: runs_since
 SELECT * FROM runs WHERE account_id = :account_id AND updated_at >= :since AND deleted_at IS NULL;
 
@@ -130,8 +130,16 @@ SELECT * FROM checkpoints WHERE account_id = :account_id AND run = :run AND lane
 ORDER BY key DESC LIMIT 1;
 
 -- name: checkpoint_rows
-SELECT seq, step, bytes, saved_at, lane FROM checkpoints
-WHERE account_id = :account_id AND run = :run AND seq < :before ORDER BY seq DESC LIMIT :limit;
+SELECT r.run, r.run_id, r.status, r.updated_at, c.seq, c.step, c.bytes, c.saved_at, coalesce(l.name, '') AS lane
+FROM checkpoints c JOIN runs r USING (account_id, run) LEFT JOIN lanes l USING (account_id, run, lane)
+WHERE c.account_id = :account_id AND c.run = :run AND c.seq < :before ORDER BY c.seq DESC LIMIT :limit;
+
+-- name: all_checkpoint_rows
+SELECT r.run, r.run_id, r.status, r.updated_at, c.seq, c.step, c.bytes, c.saved_at, coalesce(l.name, '') AS lane
+FROM checkpoints c JOIN runs r USING (account_id, run) LEFT JOIN lanes l USING (account_id, run, lane)
+WHERE c.account_id = :account_id AND (NOT :unfinished OR r.status <> 'finished')
+    AND (c.saved_at, c.run, c.seq) < (:saved_at, :run, :before)
+ORDER BY c.saved_at DESC, c.run DESC, c.seq DESC LIMIT :limit;
 
 -- name: adapter_checkpoints
 SELECT c.run, c.seq, c.key, c.lane, c.metadata, l.name AS lane_name, r.run_id
@@ -255,6 +263,16 @@ SELECT account_id, :target, lane, name, evicted_through FROM lanes WHERE account
 INSERT INTO writes (account_id, run, lane, key, n, body)
 SELECT account_id, :target, lane, key, n, body FROM writes WHERE account_id = :account_id AND run = :run;
 
+-- name: copy_done
+INSERT INTO done (account_id, run, item, n, attempt)
+SELECT account_id, :target, item, n, attempt FROM done WHERE account_id = :account_id AND run = :run;
+
+-- name: copy_progress
+UPDATE runs SET (seq, status, error, generation, generation_seq, done_count, worked_ms)
+    = (SELECT seq, status, error, generation, generation_seq, done_count, worked_ms FROM runs
+       WHERE account_id = :account_id AND run = :run)
+WHERE account_id = :account_id AND run = :target;
+
 -- name: copy_checkpoints
 INSERT INTO checkpoints (account_id, run, seq, lane, key, parent, step, attempt, bytes, saved_at, removed, metadata,
     body)
@@ -264,6 +282,10 @@ FROM checkpoints WHERE account_id = :account_id AND run = :run;
 -- name: add_done
 INSERT INTO done (account_id, run, item, n, attempt) VALUES (:account_id, :run, :item, :n, :attempt)
 ON CONFLICT DO NOTHING RETURNING n;
+
+-- name: known_done
+SELECT count(*) AS count FROM done
+WHERE account_id = :account_id AND run = :run AND item IN (SELECT value FROM json_each(:items));
 
 -- name: done_page
 SELECT item, n FROM done WHERE account_id = :account_id AND run = :run AND n >= :from_n ORDER BY n LIMIT :limit;

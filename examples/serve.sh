@@ -1,0 +1,2 @@
+runmemory keys issue
+runmemory serve

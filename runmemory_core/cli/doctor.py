@@ -1,0 +1,96 @@
+"""``runmemory doctor``: what works from here, one line for each thing that could be the matter."""
+
+from __future__ import annotations
+
+import argparse
+import platform
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+
+from runmemory_core import __version__
+from runmemory_core.cli import output
+from runmemory_core.client import Client
+from runmemory_core.errors import RunMemoryError
+from runmemory_core.service.settings import variables
+from runmemory_core.store import Tx, open_store
+
+_EXTRAS = {"cli": ("rich",), "server": ("uvicorn", "starlette", "httptools"), "langgraph": ("langgraph",)}
+
+
+class Finding(NamedTuple):
+    """One thing looked at; ``ok`` is None where it is neither good nor bad."""
+
+    what: str
+    ok: bool | None
+    detail: str
+
+
+def doctor(chosen: argparse.Namespace) -> None:
+    """Print the findings; raises `RunMemoryError` when one of them is bad."""
+    findings = [*_surroundings(), *_place(chosen.url)]
+    if chosen.json:
+        output.data({"findings": [finding._asdict() for finding in findings]})
+    else:
+        words = {True: "ok", False: "FAILED", None: ""}
+        output.table(
+            "Run Memory", ("check", "result", "detail"), [(f.what, words[f.ok], f.detail) for f in findings]
+        )
+    if failed := [finding.what for finding in findings if finding.ok is False]:
+        raise RunMemoryError(f"does not work: {', '.join(failed)}")
+
+
+def _surroundings() -> Iterator[Finding]:
+    yield Finding("version", None, f"runmemory {__version__} on Python {platform.python_version()}")
+    for extra, modules in _EXTRAS.items():
+        missing = [module for module in modules if find_spec(module) is None]
+        absent = f'not installed: pip install "runmemory[{extra}]"'
+        yield Finding(f"extra {extra}", None, absent if missing else "installed")
+    yield Finding("environment", None, ", ".join(variables()) or "no RUNMEMORY_ variable is set")
+
+
+def _place(url: str | None) -> Iterator[Finding]:
+    """Where a client saves, and what works there."""
+    try:
+        client = Client(url)
+    except RunMemoryError as error:
+        yield Finding("store", False, error.detail)
+        return
+    with client:
+        if client.remote:
+            yield _tried(f"service {client.where}", lambda: _service(client))
+        else:
+            yield Finding("store", True, f"{client.where}, this machine only")
+            yield from _file(client.where)
+
+
+def _service(client: Client) -> str:
+    reply = client.usage_and_upgrade()
+    stored = "saves are stored" if reply.mode == "acting" else "watch mode: without a key nothing is stored"
+    return f"answers; plan {reply.plan}: {stored}"
+
+
+def _file(path: str) -> Iterator[Finding]:
+    store = open_store(f"sqlite:///{path}")
+    try:
+        yield _tried("format", lambda: f"{store.read(_format)}, which this release knows")
+        yield _tried("writable", lambda: store.transact(_nothing))
+    finally:
+        store.close()
+
+
+def _tried(what: str, attempt: Callable[[], str]) -> Finding:
+    try:
+        return Finding(what, True, attempt())
+    except RunMemoryError as error:
+        return Finding(what, False, error.detail)
+
+
+def _format(tx: Tx) -> Any:
+    return tx.one("format")["format"]
+
+
+def _nothing(tx: Tx) -> str:
+    """Taking the lock of a writer is enough to find out."""
+    del tx
+    return "yes"

@@ -1,0 +1,130 @@
+"""Commands for where the database lies: serving it, the keys of those who may call, and the sweep."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from runmemory_core.cli import output
+from runmemory_core.client._connect import default_url
+from runmemory_core.engine.keys import issue_key, list_keys, revoke_key
+from runmemory_core.engine.managing import sweep as sweep_once
+from runmemory_core.errors import InvalidRequest
+from runmemory_core.model import DAY_MS, LIMITS, Plan
+from runmemory_core.policy.times import rfc3339
+from runmemory_core.service.keys import digest, id_of, new_key
+from runmemory_core.service.settings import Settings, from_environment, masked
+from runmemory_core.store import Store, open_store
+
+_ANY_HOST = frozenset({"0.0.0.0", "::"})  # noqa: S104 - recognised, not bound
+
+
+def serve(chosen: argparse.Namespace) -> None:
+    """Serve until told to stop."""
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
+    if chosen.access_log:
+        logging.getLogger("uvicorn.access").setLevel(logging.INFO)
+    try:
+        from runmemory_core.service import server  # noqa: PLC0415 - needs the server extra
+    except ImportError as error:
+        raise output.ExtraMissing(
+            f'runmemory serve needs {error.name}: pip install "runmemory[server]"'
+        ) from None
+    settings = _settings(chosen, host=chosen.host, port=chosen.port, access_log=chosen.access_log)
+    server.serve(settings, announce=output.line)
+
+
+def issue(chosen: argparse.Namespace) -> None:
+    """Make a key; only its hash is kept, so this is the one time it is seen."""
+    settings = _settings(chosen)
+    key, plan = new_key(), Plan(chosen.plan)
+    made = {"key_id": id_of(key), "account": chosen.account, "label": chosen.label}
+    with _opened(settings) as store:
+        store.transact(partial(issue_key, key_sha256=digest(key), plan=plan, now_ms=_now_ms(), **made))
+    if chosen.json:
+        output.data({"key": key, "plan": plan.value, **made})
+        return
+    host = "127.0.0.1" if settings.host in _ANY_HOST else settings.host
+    output.line(f"API key {made['key_id']} of account {chosen.account}, plan {plan.value}, shown only now:\n")
+    output.line(f"export RUNMEMORY_URL=http://{host}:{settings.port}")
+    output.line(f"export RUNMEMORY_API_KEY={key}")
+
+
+def list_all(chosen: argparse.Namespace) -> None:
+    """Every key, without what would let one use it."""
+    settings = _settings(chosen)
+    with _opened(settings) as store:
+        listed = [_shown(row) for row in store.read(list_keys)]
+    if chosen.json:
+        output.data({"keys": listed})
+    elif listed:
+        columns = ("id", "account", "plan", "label", "made at (UTC)", "revoked at (UTC)")
+        output.table(f"API keys in {masked(settings.database)}", columns, map(_row, listed))
+    else:
+        output.line(f"No API keys in {masked(settings.database)}.")
+
+
+def _shown(row: Any) -> dict[str, Any]:
+    shown = {name: row[name] for name in ("key_id", "account", "plan", "label")}
+    revoked_at = row["revoked_at"]
+    shown["created_at"] = rfc3339(row["created_at"])
+    shown["revoked_at"] = None if revoked_at is None else rfc3339(revoked_at)
+    return shown
+
+
+def _row(key: dict[str, Any]) -> list[str]:
+    moments = (output.second(key[name] or "") for name in ("created_at", "revoked_at"))
+    return [key["key_id"], key["account"], key["plan"], key["label"], *moments]
+
+
+def revoke(chosen: argparse.Namespace) -> None:
+    """Make a key worthless; raises `NotFound` for an unknown one."""
+    with _opened(_settings(chosen)) as store:
+        store.transact(partial(revoke_key, key_id=chosen.key_id, now_ms=_now_ms()))
+    if chosen.json:
+        output.data({"revoked": chosen.key_id})
+    else:
+        output.line(f"Key {chosen.key_id} is revoked; running services refuse it within seconds.")
+
+
+def sweep(chosen: argparse.Namespace) -> None:
+    """Remove what has expired, in transactions of a bounded size."""
+    limits = LIMITS[Plan.OWN]
+    if chosen.runs_older_than is not None:
+        if chosen.runs_older_than < 1:
+            raise InvalidRequest(
+                "--runs-older-than takes at least 1 day", pointers={"/runs_older_than": "below 1"}
+            )
+        limits = replace(limits, kept_for_ms=chosen.runs_older_than * DAY_MS)
+    work = partial(sweep_once, limits=limits, now_ms=_now_ms())
+    removed = 0
+    with _opened(_settings(chosen)) as store:
+        while count := store.transact(work):
+            removed += count
+    if chosen.json:
+        output.data({"removed": removed})
+    else:
+        output.line(f"Removed {removed:,} expired records.")
+
+
+def _settings(chosen: argparse.Namespace, **more: Any) -> Settings:
+    return from_environment(database=chosen.database, default_database=default_url, **more)
+
+
+@contextmanager
+def _opened(settings: Settings) -> Generator[Store]:
+    store = open_store(settings.database)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,284 @@
+"""Secrets out of a JSON value before it is kept: which members go, where, and what is reported.
+
+A value is surveyed first, with the work left to C: its distinct keys are judged, its strings are searched
+as one text. Only a value with something to remove is walked. Belongs here: the walk and the shapes it knows
+(named members, name/value objects, header pairs, JSON Schema). Does not belong here: judging a name
+(`secret_names`), finding credentials in text (`secret_formats`, `secret_pairs`), splicing (`nested_json`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from runmemory_core.policy import nested_json, secret_formats, secret_pairs, secret_shapes, secret_survey
+from runmemory_core.policy.json_rules import child_pointer
+from runmemory_core.policy.secret_formats import MARKER, Span
+from runmemory_core.policy.secret_names import Secrecy, secrecy
+
+Mode = Literal["full", "names"]
+MAX_POINTER_CHARACTERS = 1024
+"""A longer pointer is cut to the nearest container it lies in, so that reports stay small."""
+
+
+class Redacted(NamedTuple):
+    """The value without its secrets, and JSON pointers in document order to what was done.
+
+    ``removed`` points at what is now the marker or holds it; ``warned``, in mode ``names`` only, at strings
+    that contain a credential and were left as they are.
+    """
+
+    value: Any
+    removed: tuple[str, ...] = ()
+    warned: tuple[str, ...] = ()
+
+
+class _Cleaned(NamedTuple):
+    text: str
+    masked: str
+    """What mode `full` makes of it: all that may be shown of a key."""
+
+
+# --- what a caller asks ---------------------------------------------------------------------------------
+
+
+def names_secret(key: str) -> bool:
+    """Whether a value under this name is a secret."""
+    return secrecy(key) > Secrecy.NONE
+
+
+def contains_credential(text: str) -> bool:
+    """Whether a text that is shown in lists and logs, such as a run_id, holds a credential."""
+    return _clean(text, "full", secret_formats.find_credentials(text)).text != text
+
+
+def redact(value: Any, *, pointer: str = "", name: str = "", mode: Mode = "full") -> Redacted:
+    """A private JSON value, changed in place, without its secrets.
+
+    ``name`` is the key the value stands under elsewhere. Mode ``names`` goes by names and shapes only:
+    credentials that only their format gives away stay in the text, and are pointed at.
+    """
+    holder = {name: value}
+    plan = _plan(holder, mode)
+    if plan is None:
+        return Redacted(value)
+    walk = _Walk(plan, pointer)
+    walk.run(holder)
+    (value,) = holder.values()
+    return Redacted(value, tuple(walk.removed), tuple(walk.warned))
+
+
+# --- the survey -----------------------------------------------------------------------------------------
+
+
+class _Plan(NamedTuple):
+    """What the walk has to look for."""
+
+    names: dict[str, Secrecy]
+    """The keys that name a secret."""
+    cleaned: dict[str, _Cleaned]
+    """The strings, and with them the keys, that do not stay as they are."""
+    credential_keys: frozenset[str]
+    value_keys: frozenset[str]
+    label_keys: frozenset[str]
+
+
+def _plan(holder: dict[str, Any], mode: Mode) -> _Plan | None:
+    keys, strings, has_pairs = secret_survey.survey(holder)
+    names = {key: judged for key in keys if (judged := secrecy(str.__str__(key)))}
+    value_keys = frozenset(key for key in keys if secret_shapes.is_value_key(key))
+    label_keys = frozenset(key for key in keys if value_keys and key.lower().endswith(secret_shapes.LABELS))
+    suspects = secret_survey.find_suspects([*strings, *secret_survey.keys_like_credentials(keys)])
+    cleaned = {text: _clean(text, mode, found) for text, found in suspects.items()}
+    cleaned = {text: clean for text, clean in cleaned.items() if text != clean.text or text != clean.masked}
+    if names or cleaned or label_keys or has_pairs:
+        return _Plan(names, cleaned, frozenset(keys & cleaned.keys()), value_keys, label_keys)
+    return None
+
+
+def _clean(text: str, mode: Mode, found: list[Span]) -> _Cleaned:
+    """One text without its secrets: as JSON where it is JSON, else by pairs and the credentials ``found``."""
+    tree = nested_json.read(text)
+    if tree is not None:
+        inner = redact(tree, mode=mode)
+        new = nested_json.splice(text, inner.value) if inner.removed else text
+        return _Cleaned(new, MARKER if inner.warned else new)
+    new = text
+    if mode == "names" and (certain := secret_pairs.find_named_values(text, in_prose=False)):
+        new = secret_formats.remove_spans(text, certain)
+        found = secret_formats.find_credentials(new) if found else []
+    masked = secret_formats.remove_spans(new, found + secret_pairs.find_named_values(new, in_prose=True))
+    return _Cleaned(new if mode == "names" else masked, masked)
+
+
+# --- the walk -------------------------------------------------------------------------------------------
+
+
+_Container = dict[str, Any] | list[Any]
+
+
+@dataclass(slots=True)
+class _Frame:
+    """A container being walked; with its parents it is also the path to itself."""
+
+    node: _Container
+    members: Iterator[tuple[Any, Any]]
+    parent: _Frame | None
+    key: Any
+    named: Mapping[Any, Secrecy]
+    """Members that their name, or a shape, gives away."""
+    others: Secrecy = Secrecy.NONE
+    inherited: str = ""
+    """The name of a secret that this container is the value of."""
+    schema: Secrecy = Secrecy.NONE
+    """Of the secret that this container is the JSON Schema of."""
+    has_pairs: bool = False
+    pointer: str | None = None
+    is_cut: bool = False
+
+
+class _Walk:
+    """One pass over a value in document order."""
+
+    def __init__(self, plan: _Plan, pointer: str) -> None:
+        self.removed: list[str] = []
+        self.warned: list[str] = []
+        self._plan = plan
+        self._pointer = pointer
+        self._hot_keys = plan.value_keys.union(plan.names)
+
+    def run(self, holder: dict[str, Any]) -> None:
+        cleaned = self._plan.cleaned
+        stack = [self._enter(holder, None, "")]
+        while stack:
+            frame = stack[-1]
+            for key, value in frame.members:
+                judged = frame.named.get(key, frame.others)
+                if isinstance(value, str):
+                    if judged or value in cleaned:
+                        self._visit_text(frame, key, value, judged)
+                elif isinstance(value, dict | list):
+                    if value and (inner := self._visit_container(frame, key, value, judged)):
+                        stack.append(inner)
+                        break
+                elif judged is Secrecy.NUMBERS_TOO and value is not None and not isinstance(value, bool):
+                    self._remove(frame, key)
+            else:
+                stack.pop()
+                if self._plan.credential_keys and isinstance(frame.node, dict):
+                    self._visit_keys(frame, frame.node)
+
+    def _visit_text(self, frame: _Frame, key: Any, text: str, judged: Secrecy) -> None:
+        if judged and text and text != MARKER:
+            if judged > Secrecy.STRINGS or text.lower() not in secret_shapes.SAYS_HOW:
+                self._remove(frame, key)
+            return
+        clean = self._plan.cleaned.get(text)
+        if clean is None or key in secret_shapes.UNTOUCHED:
+            return
+        if clean.masked != clean.text:
+            self.warned.append(self._point_at(frame, key))
+        if clean.text != text:
+            self._remove(frame, key, clean.text)
+
+    def _visit_container(self, frame: _Frame, key: Any, value: Any, judged: Secrecy) -> _Frame | None:
+        """The frame to go on with, unless the container went whole."""
+        if frame.schema and (type(key) is int or key in secret_shapes.SCHEMA_CHOICES):
+            return self._enter(value, frame, key, inherited=frame.inherited, schema=frame.schema)
+        if not judged and frame.has_pairs:
+            pair: list[Any] = value
+            named = {1: secrecy(pair[0])}
+            return _Frame(pair, iter(enumerate(pair)), frame, key, named, inherited=pair[0])
+        if not judged or secret_shapes.is_placeholder(value):
+            return self._enter(value, frame, key)
+        name: str = frame.inherited or key
+        if type(key) is str and frame.inherited:
+            name = f"{frame.inherited}_{key}"
+        if secret_shapes.is_schema(value, is_property=frame.key == "properties"):
+            return self._enter(value, frame, key, inherited=name, schema=judged)
+        if judged is Secrecy.STRINGS:
+            return self._enter(value, frame, key, inherited=name)
+        self._remove(frame, key)
+        return None
+
+    def _enter(
+        self,
+        node: _Container,
+        parent: _Frame | None,
+        key: Any,
+        *,
+        inherited: str = "",
+        schema: Secrecy = Secrecy.NONE,
+    ) -> _Frame:
+        if isinstance(node, list):
+            others = Secrecy.STRINGS if inherited and not schema else Secrecy.NONE
+            has_pairs = isinstance(node[0], list) and secret_shapes.is_pairs(node)
+            return _Frame(node, iter(enumerate(node)), parent, key, {}, others, inherited, schema, has_pairs)
+        named: dict[str, Secrecy] = {}
+        if schema:
+            named = dict.fromkeys(secret_shapes.SCHEMA_VALUES, schema)
+        elif inherited or not self._hot_keys.isdisjoint(node):
+            named = self._name_members(node, inherited)
+        return _Frame(node, iter(node.items()), parent, key, named, Secrecy.NONE, inherited, schema)
+
+    def _name_members(self, node: dict[str, Any], inherited: str) -> dict[str, Secrecy]:
+        plan = self._plan
+        named = {key: plan.names[key] for key in plan.names.keys() & node.keys()}
+        for key in node if inherited else ():
+            named[key] = max(secret_shapes.member_secrecy(inherited, key), named.get(key, Secrecy.NONE))
+        if "token" in named and not secret_shapes.LIKELIHOODS.isdisjoint(node):
+            del named["token"]
+        for value_key in plan.value_keys & node.keys():
+            labels = [(key, node[key]) for key in plan.label_keys & node.keys()]
+            judged = [secret_shapes.label_secrecy(key, label) for key, label in labels if type(label) is str]
+            named[value_key] = max([*judged, named.get(value_key, Secrecy.NONE)])
+        return named
+
+    def _visit_keys(self, frame: _Frame, node: dict[str, Any]) -> None:
+        """Puts the marker into keys that are credentials; equal keys are numbered so that none is lost."""
+        found = {key: self._plan.cleaned[key] for key in node if key in self._plan.credential_keys}
+        self.warned += (
+            self._point_at(frame, key) for key, clean in found.items() if clean.masked != clean.text
+        )
+        if all(clean.text == key for key, clean in found.items()):
+            return
+        members = list(node.items())
+        node.clear()
+        for number, (key, value) in enumerate(members, 1):
+            new = found[key].text if key in found else key
+            new = f"{new} {number}" if new in node else new
+            node[new] = value
+            if new != key:
+                self.removed.append(self._point_at(frame, new))
+
+    def _remove(self, frame: _Frame, key: Any, remainder: str = MARKER) -> None:
+        frame.node[key] = remainder
+        self.removed.append(self._point_at(frame, key))
+
+    def _point_at(self, frame: _Frame, key: Any) -> str:
+        """The pointer of a member, or of the nearest container where it would get too long."""
+        self._point_to(frame)
+        return self._join(frame, key) or frame.pointer or self._pointer
+
+    def _point_to(self, frame: _Frame) -> None:
+        """Fills in the pointers down to a frame, each only once."""
+        missing: list[_Frame] = []
+        above: _Frame | None = frame
+        while above is not None and above.pointer is None:
+            missing.append(above)
+            above = above.parent
+        for lower in reversed(missing):
+            parent = lower.parent
+            joined = self._pointer if parent is None else self._join(parent, lower.key)
+            lower.is_cut = joined is None
+            lower.pointer = parent.pointer if joined is None and parent is not None else joined
+
+    def _join(self, frame: _Frame, key: Any) -> str | None:
+        """The pointer of a member of a frame, in which a key that is a credential is masked."""
+        if frame.parent is None:
+            return self._pointer
+        if isinstance(key, str) and (clean := self._plan.cleaned.get(key)):
+            key = clean.masked
+        joined = child_pointer(frame.pointer or "", key)
+        return None if frame.is_cut or len(joined) > MAX_POINTER_CHARACTERS else joined

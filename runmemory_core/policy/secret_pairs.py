@@ -1,0 +1,144 @@
+"""Named values inside a text: query strings, forms, connection strings, dotenv lines and quoted pairs.
+
+Belongs here: finding a name, asking `secret_names` about it, and where its value begins and ends. Does not
+belong here: whole JSON texts (`nested_json`) and values that give themselves away (`secret_formats`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from urllib.parse import unquote
+
+from runmemory_core.policy.secret_formats import Span, is_template
+from runmemory_core.policy.secret_names import Secrecy, secrecy
+
+_MAX_NAME = 64
+_BLANK = re.compile(r"\s")
+_EQUALS = re.compile(r"=(?<=[\w\]]=)(?=[^\s=])")
+_BEFORE_NAME = re.compile(r".{0,64}[^\w.%\[\]\-]", re.DOTALL)
+_QUOTED_COLONS = (
+    re.compile(r"""":\s{0,8}(?P<quote>\\*+")"""),
+    re.compile(r"""':\s{0,8}(?P<quote>\\*+')"""),
+)
+_PAIR_ENDS = re.compile(r"[ \t]{0,8}(?:[,}\]\r\n]|\\[rn]|\Z)")
+
+_QUERY_VALUES = tuple(
+    re.compile(rf"""{separator}(?P<name>[\w.%~\[\]\-]{{1,64}})=(?P<value>[^&#;\s"'<>\\)\]}},]++)""")
+    for separator in (r"\?", "&", "#", "--")
+)
+_LINE_VALUE = re.compile(r"""=(?<=[A-Z0-9_]=)(?P<value>"[^"\n]*"|'[^'\n]*'|[^\s#"'`(][^\s#]*+)""")
+_LINE_NAME = re.compile(r"[ \t]*+(?:(?:export|set|ENV|ARG|-)[ \t]++)?([A-Z][A-Z0-9_]{1,63})")
+_LONE_NAME = re.compile(r"-{0,2}\??([A-Za-z_][\w .%\[\]\-]{0,63})=")
+# In a query string or a form everything is text, also what names no secret.
+_NO_SECRETS = frozenset({"", "true", "false", "null", "none"})
+_SIGNATURES = frozenset({"sig", "signature"})
+
+
+def find_named(text: str) -> Iterator[int]:
+    """Positions of `name=` with a name that may be secret: quick, and more than will be removed."""
+    harmless: set[str] = set()
+    for match in _EQUALS.finditer(text):
+        sign = match.start()
+        earliest = max(0, sign - _MAX_NAME)
+        before = _BEFORE_NAME.match(text, earliest, sign)
+        name = text[before.end() if before else earliest : sign]
+        if name in harmless:
+            continue
+        if _gives_away(name):
+            yield sign
+        else:
+            harmless.add(name)
+
+
+def find_quoted_named(text: str) -> Iterator[int]:
+    """Positions of `"name": "` with a name that is secret."""
+    for name, start, _ in _quoted_pairs(text):
+        if secrecy(name):
+            yield start
+
+
+def find_named_values(text: str, *, in_prose: bool) -> list[Span]:
+    """Where the values stand that a name beside them gives away.
+
+    Without ``in_prose`` only a text that is nothing but a URL, a form or a connection string is looked at.
+    """
+    spans: list[Span] = []
+    if "=" in text:
+        spans += _find_whole_pairs(text)
+        if in_prose or not _BLANK.search(text):
+            for pattern in _QUERY_VALUES:
+                spans += (
+                    m.span("value") for m in pattern.finditer(text) if _is_secret(m["name"], m["value"])
+                )
+        if in_prose:
+            spans += _find_lines(text)
+    if in_prose:
+        spans += _find_quoted(text)
+    return spans
+
+
+def _gives_away(name: str) -> bool:
+    return secrecy(unquote(name) if "%" in name else name) > Secrecy.NONE or name.lower() in _SIGNATURES
+
+
+def _is_secret(name: str, value: str) -> bool:
+    return _gives_away(name) and value.lower() not in _NO_SECRETS and not is_template(value)
+
+
+def _find_whole_pairs(text: str) -> list[Span]:
+    """Spans in a text that is pairs throughout: `a=1;b=2`, `a=1&b=2`, `a=1 b=2` or one `--name=value`."""
+    if "\n" in text:
+        return []
+    separator = next((separator for separator in ";& " if separator in text), ";")
+    if separator == "&" and ("://" in text or _BLANK.search(text)):
+        return []
+    spans: list[Span] = []
+    start = 0
+    for part in text.split(separator):
+        inner = len(part) - len(part.lstrip())
+        pair = _LONE_NAME.match(part, inner)
+        if pair:
+            value = part[pair.end() :].strip()
+            if _is_secret(pair[1].strip(), value.strip("\"'")):
+                spans.append((start + pair.end(), start + len(part)))
+        elif start and part.strip():
+            return []
+        start += len(part) + len(separator)
+    return spans
+
+
+def _find_lines(text: str) -> Iterator[Span]:
+    """Values in dotenv lines: upper case, no blank around the sign, which tells them from program code."""
+    for match in _LINE_VALUE.finditer(text):
+        sign = match.start()
+        earliest = max(0, sign - _MAX_NAME - 16)
+        line = text.rfind("\n", earliest, sign) + 1
+        if line == 0 < earliest:
+            continue
+        name = _LINE_NAME.fullmatch(text, line, sign)
+        value = match["value"].strip("\"'")
+        if name and _is_secret(name[1], value):
+            yield match.span("value")
+
+
+def _find_quoted(text: str) -> Iterator[Span]:
+    """Values in `"name": "value"`: what is left of JSON cut short, or printed by a program."""
+    for name, start, quote in _quoted_pairs(text):
+        end = text.find(quote, start)
+        while end > 0 and text[end - 1] == "\\":
+            end = text.find(quote, end + len(quote))
+        closes = end > start and _PAIR_ENDS.match(text, end + len(quote))
+        if closes and secrecy(name) and not is_template(text[start:end]):
+            yield start, end
+
+
+def _quoted_pairs(text: str) -> Iterator[tuple[str, int, str]]:
+    """Name, start of the value, and its quote at the escaping depth it is written in."""
+    for pattern in _QUOTED_COLONS:
+        for match in pattern.finditer(text):
+            quote = match["quote"]
+            name_end = match.start() + 1 - len(quote)
+            opening = text.rfind(quote, max(0, name_end - _MAX_NAME - len(quote)), max(0, name_end))
+            if opening >= 0 and text.startswith(quote, name_end):
+                yield text[opening + len(quote) : name_end], match.end(), quote

@@ -1,0 +1,100 @@
+"""The ASGI application: its routes, and the shell around them that turns every failure into an answer."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from functools import cache
+
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route, Router
+from starlette.types import Receive, Scope, Send
+
+from runmemory_core.errors import RunMemoryError, Unavailable
+from runmemory_core.operations import OPERATIONS
+from runmemory_core.operations.wire import write
+from runmemory_core.service import openapi
+from runmemory_core.service.answers import confess, refuse, refuse_http
+from runmemory_core.service.rest import Engine, OperationEndpoint, StateEndpoint, wall_clock_ms
+from runmemory_core.service.settings import Settings
+from runmemory_core.store import Store
+
+_HTTP_WORDS = {
+    404: "there is nothing at this path; /openapi.json lists what there is",
+    405: "this path answers another method, which the Allow header names",
+}
+
+
+class Service(Router):
+    """Run Memory as an ASGI application over an open store, which stays the caller's to close.
+
+    While ``stopping`` is set, new requests are sent away and those under way are finished.
+    """
+
+    def __init__(self, store: Store, settings: Settings, *, clock_ms: Callable[[], int]) -> None:
+        self.stopping = False
+        self._engine = Engine(store, settings, clock_ms=clock_ms)
+        self._operations = {
+            operation.path: OperationEndpoint(operation, self._engine) for operation in OPERATIONS.values()
+        }
+        routes = [Route(path, endpoint, methods=["POST"]) for path, endpoint in self._operations.items()]
+        routes += [
+            Route("/api/run/{run_id:path}/state", StateEndpoint(self._engine), methods=["GET"]),
+            Route("/healthz", self._health, methods=["GET"]),
+            Route("/openapi.json", describe, methods=["GET"]),
+        ]
+        super().__init__(routes, redirect_slashes=False, lifespan=self._lifespan)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await super().__call__(scope, receive, send)
+            return
+        try:
+            if self.stopping:
+                raise Unavailable("the service is stopping: send the call again in a moment", retry_after=1)
+            endpoint = self._operations.get(scope["path"])
+            if endpoint is not None and scope["method"] == "POST":
+                # Straight to it: the router would cost a save a tenth more.
+                await endpoint(scope, receive, send)
+                return
+            scope["app"] = self  # has the router raise where it would answer by itself
+            await super().__call__(scope, receive, send)
+        except RunMemoryError as error:
+            await refuse(send, error)
+        except HTTPException as error:
+            words = _HTTP_WORDS.get(error.status_code, error.detail)
+            await refuse_http(send, error.status_code, words, error.headers)
+        except ClientDisconnect:
+            pass  # nobody is left to answer
+        except Exception as error:  # noqa: BLE001 - the last floor: whatever it is, it gets an answer and a log entry
+            await confess(send, error)
+
+    async def _health(self, request: Request) -> Response:
+        """Answers 200 when the store does."""
+        del request
+        await self._engine.check()
+        return Response(b'{"status":"ok"}', media_type="application/json")
+
+    @asynccontextmanager
+    async def _lifespan(self, app: object) -> AsyncGenerator[None]:
+        del app
+        yield
+        self._engine.close()
+
+
+async def describe(request: Request) -> Response:
+    """Answers with the OpenAPI document."""
+    del request
+    return Response(_description(), media_type="application/json")
+
+
+@cache
+def _description() -> str:
+    return write(openapi.document())
+
+
+def create_app(store: Store, settings: Settings, *, clock_ms: Callable[[], int] = wall_clock_ms) -> Service:
+    """The application over an open ``store``; run it with `runmemory_core.service.server.serve`."""
+    return Service(store, settings, clock_ms=clock_ms)

@@ -1,0 +1,177 @@
+"""The operations by POST, and a large state by GET, as raw ASGI: between a request and the engine lies only
+what is checked here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+from starlette.requests import Request
+from starlette.types import Receive, Scope, Send
+
+from runmemory_core.engine import perform, reads_only
+from runmemory_core.engine.reading import read_state
+from runmemory_core.errors import AccountRequired, InvalidRequest, MalformedBody
+from runmemory_core.model import Caller
+from runmemory_core.operations import Operation
+from runmemory_core.operations.calls import Call, prepare
+from runmemory_core.operations.tools import Resume
+from runmemory_core.operations.wire import write
+from runmemory_core.service.answers import JSON, TEXT, answer
+from runmemory_core.service.auth import Authenticator
+from runmemory_core.service.bodies import read_body, read_json
+from runmemory_core.service.settings import Settings
+from runmemory_core.store import Store, Tx
+from runmemory_core.store.group import GroupWriter
+
+_LARGE_BYTES = 262_144
+"""From this size on a body is read on another thread, so that it holds up nobody else."""
+
+_DIGITS = 18
+
+
+def wall_clock_ms() -> int:
+    """Now, in milliseconds since 1970 in UTC."""
+    return time.time_ns() // 1_000_000
+
+
+class Engine:
+    """The engine behind the routes: writes of many callers share transactions, reads run on a few threads."""
+
+    def __init__(
+        self, store: Store, settings: Settings, *, clock_ms: Callable[[], int] = wall_clock_ms
+    ) -> None:
+        self.store = store
+        self.settings = settings
+        self.clock_ms = clock_ms
+        self.threads = ThreadPoolExecutor(settings.reading_threads, thread_name_prefix="runmemory-reader")
+        self.authenticator = Authenticator(store, self.threads, settings)
+        self._writer = GroupWriter(store)
+
+    async def run(self, call: Call, caller: Caller, *, size_bytes: int) -> bytes:
+        """The JSON of the reply, once what it says is committed."""
+        loop = asyncio.get_running_loop()
+        work = partial(perform, call=call, caller=caller, now_ms=self.clock_ms())
+        if reads_only(call, caller):
+            return await loop.run_in_executor(self.threads, self._read, work)
+        return _encoded(await self._writer.submit_from(loop, work, size_bytes=size_bytes))
+
+    def _read(self, work: Callable[[Tx], Any]) -> bytes:
+        return _encoded(self.store.read(work))
+
+    async def check(self) -> None:
+        """Return when the store answers; raises what it says otherwise."""
+        await asyncio.get_running_loop().run_in_executor(self.threads, self.store.read, _format)
+
+    def close(self) -> None:
+        """Commit what was accepted and stop the threads; the store stays open."""
+        self._writer.close()
+        self.threads.shutdown()
+
+
+def _format(tx: Tx) -> Any:
+    return tx.one("format")
+
+
+def _encoded(reply: Any) -> bytes:
+    return write(reply).encode()
+
+
+class OperationEndpoint:
+    """Answers one operation of the table at its path."""
+
+    def __init__(self, operation: Operation, engine: Engine) -> None:
+        self._operation = operation
+        self._engine = engine
+        self._takes_key = "idempotency_key" in operation.request.model_fields
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers: dict[bytes, bytes] = dict(scope["headers"])
+        caller = await self._engine.authenticator.caller(headers.get(b"authorization"))
+        if caller.anonymous and self._operation.group == "store":
+            raise AccountRequired(
+                f"{self._operation.path} needs an API key; without one Run Memory only previews the five "
+                "tools: send Authorization: Bearer <key>"
+            )
+        if headers.get(b"content-encoding", b"identity") != b"identity":
+            raise MalformedBody("the body is compressed, which is not understood here: send plain JSON")
+        body = await read_body(
+            receive, limit=self._limit(caller), declared=_declared(headers), path=self._operation.path
+        )
+        if len(body) < _LARGE_BYTES:
+            call = self._call(body, headers)
+        else:
+            loop = asyncio.get_running_loop()
+            call = await loop.run_in_executor(self._engine.threads, self._call, body, headers)
+        await answer(send, await self._engine.run(call, caller, size_bytes=len(body)))
+
+    def _limit(self, caller: Caller) -> int:
+        settings = self._engine.settings
+        large = self._operation.group == "store" and caller.mode == "acting"
+        return settings.store_body_bytes if large else settings.run_body_bytes
+
+    def _call(self, body: bytes | bytearray, headers: dict[bytes, bytes]) -> Call:
+        # The five tools look at every number themselves: names are no numbers, and states are walked.
+        arguments = read_json(body, deep=self._operation.group == "store")
+        if self._takes_key and (key := headers.get(b"idempotency-key")) is not None:
+            _add_key(arguments, key.decode("latin-1"))
+        return prepare(self._operation.name, arguments)
+
+
+def _add_key(arguments: dict[str, Any], key: str) -> None:
+    given = arguments.get("idempotency_key")
+    if given is None:
+        arguments["idempotency_key"] = key
+    elif str(given) != key:
+        raise InvalidRequest(
+            "idempotency_key and the Idempotency-Key header differ: send one of them, or the same in both",
+            pointers={"/idempotency_key": "differs from the Idempotency-Key header"},
+        )
+
+
+def _declared(headers: dict[bytes, bytes]) -> int:
+    """The Content-Length, which the server has checked to be a number; 0 when there is none."""
+    return int(headers.get(b"content-length", b"0"))
+
+
+class StateEndpoint:
+    """A state of any size: whole as JSON, or from ``offset`` on ``length`` characters of it as text."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        engine = self._engine
+        request = Request(scope, receive)
+        authorization = dict(scope["headers"]).get(b"authorization")
+        caller = await engine.authenticator.caller(authorization)
+        seq, offset, length = (_number(request, name) for name in ("seq", "offset", "length"))
+        asked = prepare("resume", {"run_id": request.path_params["run_id"], "seq": seq, "peek": True}).request
+        assert isinstance(asked, Resume)
+        work = partial(read_state, request=asked, caller=caller, now_ms=engine.clock_ms())
+        loop = asyncio.get_running_loop()
+        found, text = await loop.run_in_executor(engine.threads, engine.store.read, work)
+        start = offset or 0
+        piece = text[start : None if length is None else start + length]
+        headers = [JSON if offset is None and length is None else TEXT, (b"cache-control", b"no-store")]
+        headers += [
+            (b"run-memory-seq", str(found).encode()),
+            (b"run-memory-characters", str(len(text)).encode()),
+        ]
+        await answer(send, piece.encode(), headers=headers)
+
+
+def _number(request: Request, name: str) -> int | None:
+    text = request.query_params.get(name)
+    if text is None:
+        return None
+    if not text.isascii() or not text.isdecimal() or len(text) > _DIGITS:
+        raise InvalidRequest(
+            f"{name} is a number of up to {_DIGITS} digits", pointers={f"/{name}": "not a number"}
+        )
+    return int(text)

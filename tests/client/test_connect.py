@@ -1,0 +1,129 @@
+"""Where a client's calls go."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from runmemory_core import AsyncClient, Client, InvalidRequest
+from runmemory_core.client import _connect
+from runmemory_core.client._connect import HOSTED_URL, Target, target
+
+KEY = "rmk_live_never-show-this"
+
+
+@pytest.fixture(autouse=True)
+def told_anew() -> Iterator[None]:
+    _connect._tell_once.cache_clear()
+    yield
+    _connect._tell_once.cache_clear()
+
+
+def found(
+    url: str | None = None,
+    api_key: str | None = None,
+    *,
+    keep: int | None = None,
+    expire_after: timedelta | None = None,
+) -> Target:
+    return target(url, api_key=api_key, timeout_seconds=30.0, keep=keep, expire_after=expire_after)
+
+
+def test_without_anything_it_is_a_file_of_this_machine(tmp_path: Path) -> None:
+    where = found()
+    assert where.embedded
+    assert where.url == f"sqlite:///{tmp_path}/data-home/runmemory/runmemory.db"
+    with Client() as client:
+        assert client.where == f"{tmp_path}/data-home/runmemory/runmemory.db"
+        assert not client.remote
+
+
+def test_the_path_is_told_once(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
+    caplog.set_level(logging.INFO, "runmemory")
+    found()
+    found()
+    told = [record.getMessage() for record in caplog.records if record.levelno == logging.INFO]
+    assert told == [f"runmemory: saving to {tmp_path}/data-home/runmemory/runmemory.db (this machine only)"]
+
+
+def test_in_a_container_it_is_warned_that_the_file_may_vanish(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    found()
+    assert "may vanish with it: mount a volume there, or set RUNMEMORY_URL" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "url", "api_key"),
+    [
+        ({"url": "sqlite:///a.db"}, {}, "sqlite:///a.db", None),
+        ({"url": "https://h/"}, {}, "https://h", None),
+        ({"api_key": KEY}, {}, HOSTED_URL, KEY),
+        ({}, {"RUNMEMORY_API_KEY": KEY}, HOSTED_URL, KEY),
+        ({}, {"RUNMEMORY_URL": "http://h:8787"}, "http://h:8787", None),
+        ({"url": "https://a"}, {"RUNMEMORY_URL": "https://e", "RUNMEMORY_API_KEY": KEY}, "https://a", KEY),
+        ({"api_key": KEY}, {"RUNMEMORY_URL": "https://e", "RUNMEMORY_API_KEY": "other"}, "https://e", KEY),
+        ({"api_key": KEY}, {"RUNMEMORY_URL": ""}, HOSTED_URL, KEY),
+    ],
+)
+def test_arguments_come_before_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: dict[str, str],
+    environment: dict[str, str],
+    url: str,
+    api_key: str | None,
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    where = found(arguments.get("url"), arguments.get("api_key"))
+    assert (where.url, where.api_key) == (url, api_key)
+
+
+def test_an_empty_variable_counts_as_absent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RUNMEMORY_URL", "")
+    monkeypatch.setenv("RUNMEMORY_API_KEY", "")
+    assert found().embedded
+
+
+@pytest.mark.parametrize("url", ["runs.db", "ftp://h", "https://", "http:///path", "h:8787", "https:/h"])
+def test_what_is_no_address_is_refused_with_what_is(url: str) -> None:
+    with pytest.raises(InvalidRequest, match="use https://host, or sqlite:///path for a file") as refusal:
+        Client(url)
+    assert list(refusal.value.pointers) == ["/url"]
+
+
+def test_what_a_service_decides_cannot_be_set_here() -> None:
+    with pytest.raises(InvalidRequest, match="they can be set for an embedded store only"):
+        found("https://h", keep=3)
+    with pytest.raises(InvalidRequest, match="they can be set for an embedded store only"):
+        found("https://h", expire_after=timedelta(days=1))
+
+
+def test_keep_and_expire_after_become_limits() -> None:
+    limits = found("sqlite:///a.db", keep=3, expire_after=timedelta(days=2)).caller.limits
+    assert (limits.keep, limits.kept_for_ms) == (3, 2 * 86_400_000)
+
+
+@pytest.mark.parametrize("opened", [Client, AsyncClient])
+def test_nothing_that_is_shown_holds_a_key_or_password(opened: type[Client | AsyncClient]) -> None:
+    client = opened("https://user:pass-word@h/base", api_key=KEY)
+    shown = f"{client} {client!r} {client.where} {client._target!r}"
+    assert KEY not in shown
+    assert "pass-word" not in shown
+    assert "h/base" in client.where
+    with pytest.raises(InvalidRequest) as refusal:
+        Client("ftp://user:pass-word@h")
+    assert "pass-word" not in refusal.value.detail
+
+
+def test_redaction_can_be_turned_off_for_an_embedded_store_only(tmp_path: Path) -> None:
+    with Client(f"sqlite:///{tmp_path}/runs.db", redacts=False) as client:
+        assert client.save_checkpoint("import", "one", state={"password": "hunter2"}).removed == []
+        checkpoint = client.resume("import").checkpoint
+        assert checkpoint is not None
+        assert checkpoint.state == {"password": "hunter2"}

@@ -1,0 +1,35 @@
+"""Each test of the contract runs over every face."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from runmemory_core import Client
+from tests.contract.faces import FACES, Face, Served, open_face
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "rule(id): holds the rule of this id in tests/contract/manifest.py")
+
+
+@pytest.fixture(scope="session")
+def served() -> Iterator[Served]:
+    running = Served()
+    yield running
+    running.close()
+
+
+@pytest.fixture(params=FACES)
+def face(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Face]:
+    opened = open_face(request.param, tmp_path, lambda: request.getfixturevalue("served"))
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def client(face: Face) -> Client:
+    """A client without limits."""
+    return face.client()

@@ -1,0 +1,103 @@
+"""The rules of the specification that this release keeps, by id.
+
+Each is held by a test marked ``@pytest.mark.rule("<id>")`` that runs over every face; a rule without one
+fails `test_manifest.py`. The sentences are short on purpose: the test says the rest.
+"""
+
+from __future__ import annotations
+
+RULES: dict[str, str] = {
+    # what every call and every reply has
+    "ENV-01": "Every reply carries understood, job, outcome, mode, code and usage.",
+    "ENV-02": "job is the job that was given, else the run_id.",
+    "ENV-03": "usage counts the metered calls of the UTC day and says when they reset.",
+    "ARG-01": "run_id, step, job and next_step have 1 to 200 characters.",
+    "ARG-02": "An integer given as an id equals its decimal string.",
+    "ARG-03": "null counts as absent.",
+    "ARG-04": "An unknown argument is refused by its name.",
+    "ARG-05": "Each argument has one JSON type; nothing is converted.",
+    "ARG-06": "A missing argument is refused by its name.",
+    "ERR-01": "A refusal has a stable code and the JSON pointers of its causes, never a value that was sent.",
+    # resume
+    "RES-01": "A run without a checkpoint is new.",
+    "RES-02": "A new run comes with up to five recent unfinished runs of the account.",
+    "RES-03": "A resumed run brings its latest checkpoint: seq, step, time, bytes, removed places and state.",
+    "RES-04": "done comes in pages of 1,000 in the order of first report.",
+    "RES-05": "restart is true when an earlier attempt neither finished nor paused.",
+    "RES-06": "in_flight lists the steps that were announced and not reported.",
+    "RES-07": "stuck says that three attempts began at one seq and saved nothing since.",
+    "RES-08": "A finished run shows its final state and begins no attempt.",
+    "RES-09": "start_over begins a new generation: no state, nothing done, seq goes on.",
+    "RES-10": "A resume raises the attempt by one and returns it.",
+    "RES-11": "peek changes nothing.",
+    "RES-12": "A resume with the current attempt changes nothing.",
+    "RES-13": "A resume repeated with its idempotency key answers the same attempt.",
+    "RES-14": "seq asks for one kept checkpoint.",
+    "RES-15": "A checkpoint that retention removed answers checkpoint_gone with the oldest kept seq.",
+    "RES-16": 'An adapter\'s run is shown like a peek: the latest of lane "".',
+    "RES-17": "The outcome says where it goes on, how much is done and about how long is not repeated.",
+    # save_checkpoint
+    "SAV-01": "The outcome says saved, with seq, size, step and the names in the state.",
+    "SAV-02": "A string that holds a JSON object is taken as the object, and the reply says so.",
+    "SAV-03": "Without a state the previous state stays.",
+    "SAV-04": "done is a union in order of first report, and retention does not touch it.",
+    "SAV-05": "A run's done set is bounded; ids it has already do not count again.",
+    "SAV-06": "While no done was reported, a done list of scalars in the state is handed back.",
+    "SAV-07": "A paused run that is resumed did not restart.",
+    "SAV-08": "A failed run keeps its error for the report.",
+    "SAV-09": "Nothing is saved after finished, until start_over.",
+    "SAV-10": "seq is 1, 2, 3 … of each run without a gap, whatever is refused in between.",
+    "SAV-11": "An attempt that was replaced is refused as stale, with the time of the takeover.",
+    "SAV-12": "A save without its attempt is marked unfenced once the run was resumed again.",
+    "SAV-13": "expected_seq refuses a save when the run moved on, with the current seq.",
+    "SAV-14": "The same idempotency key and body answer the first save again, which counts once.",
+    "SAV-15": "The same idempotency key with another body is refused.",
+    "SAV-16": "A save identical to the one directly before it in its attempt is a replay.",
+    "SAV-17": "Admission looks at replay, tombstone, attempt, expected_seq, size and quota, in this order.",
+    "SAV-18": "Order is seq, whatever the clock does.",
+    # watch
+    "WAT-01": "In watch a save previews the exact redacted state, its size and what was removed.",
+    "WAT-02": "In watch no call changes the database.",
+    "WAT-03": "In watch the storage interface refuses to write.",
+    # lists, reports, usage
+    "LST-01": "list_checkpoints shows one run's checkpoints, newest first, page by page.",
+    "LST-02": "list_checkpoints shows all runs' checkpoints, newest first, page by page.",
+    "LST-03": "unfinished leaves finished runs out, and only those.",
+    "REP-01": "The report counts the runs and restarts of the last 7 days and names each crash point.",
+    "REP-02": "Without anything observed the report's numbers are zero.",
+    "USE-01": "usage_and_upgrade shows plan and limits and is not metered.",
+    # limits
+    "LIM-01": "Over quota a save keeps nothing and says when calls reset; reading works on.",
+    "LIM-02": "Metered are saves, resumes and commits; replays, looks, reads and deletes are free.",
+    "LIM-03": "A plan keeps so many checkpoints of a run, and each of them can be resumed whole.",
+    "LIM-04": "Rows say when they expire: so long after the run's last activity.",
+    # JSON, sizes, redaction
+    "JSN-01": "What JSON cannot hold is refused with its JSON pointer, and nothing is kept.",
+    "JSN-02": "NUL, big integers and 1.0 come back exactly.",
+    "JSN-03": "Of duplicate keys the last wins.",
+    "SIZ-01": "A state of 262,144 bytes passes; one of 262,145 is refused with both numbers.",
+    "RED-01": "A secret is replaced before anything is kept, and its pointer is told on save and on load.",
+    "RED-02": "A credential in run_id or step is refused.",
+    # deletion
+    "DEL-01": "A deleted run refuses late writes; a resume begins it anew.",
+    # the storage interface
+    "STO-01": "A commit puts checkpoints and writes in order, and fetch gives them back whole.",
+    "STO-02": "A commit that lacks parts names them and records nothing.",
+    "STO-03": "Writes may come before their checkpoint.",
+    "STO-04": "Repeating a commit changes nothing.",
+    "STO-05": "Putting a key again keeps its seq.",
+    "STO-06": "seq counts puts over all lanes; writes have none.",
+    "STO-07": "history gives checkpoints newest first, by lane, key and metadata, page by page.",
+    "STO-08": "Metadata filters compare values; nothing in a name or value is SQL.",
+    "STO-09": "chain walks the parents.",
+    "STO-10": "An evicted key answers checkpoint_gone; the newest of a lane is never evicted.",
+    "STO-11": "copy_run copies a run whole, and the two go on by themselves.",
+    "STO-12": "prune keeps the latest checkpoint of each lane.",
+    "STO-13": "delete_by_metadata deletes what equals the values, and only that.",
+    "STO-14": "A run is written by one adapter, or by the five tools.",
+    "STO-15": "claim raises the attempt, and a commit with an older one is refused.",
+    "STO-16": "An adapter's late commit to a deleted run is refused; one without a parent begins it anew.",
+    "STO-17": "A state over 256 KB is left out of resume, with its size.",
+    "STO-18": "A part, a node or a page of no known form is refused and nothing is recorded.",
+    "STO-19": "Accounts see nothing of each other.",
+}

@@ -1,0 +1,481 @@
+"""The storage interface: what adapters write and read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+from pydantic_core import from_json
+
+from runmemory_core import (
+    AdapterRun,
+    CheckpointGone,
+    Client,
+    InvalidRequest,
+    NotFound,
+    RunDeleted,
+    StaleAttempt,
+    StateTooLarge,
+    parts,
+)
+from runmemory_core.model import Limits
+from runmemory_core.operations.storage import CommitReply, Entry, FetchReply
+from tests.contract.faces import Face
+
+GRAPH = "langgraph"
+NO_ADDRESS = "A" * 22
+
+
+def put(key: str, state: Mapping[str, Any], texts: dict[str, str], **more: Any) -> dict[str, Any]:
+    """A put of ``state``, whose parts are added to ``texts``."""
+    return {"op": "put", "key": key, "state": parts.split_object(state, texts)["o"], **more}
+
+
+def writes(key: str, *values: Any, task_id: str = "task", **more: Any) -> dict[str, Any]:
+    results = [[index, "channel", {"=": value}] for index, value in enumerate(values)]
+    return {"op": "writes", "key": key, "task_id": task_id, "writes": results, **more}
+
+
+def addressed(text: str) -> dict[str, str]:
+    return {parts.address(text): text}
+
+
+def commit(
+    client: Client, *operations: dict[str, Any], texts: Mapping[str, str] | None = None, **more: Any
+) -> CommitReply:
+    return client.store.commit("graph", GRAPH, operations=operations, parts=texts or {}, **more)
+
+
+def state_of(entry: Entry | None, texts: Mapping[str, str]) -> dict[str, Any]:
+    assert entry is not None
+    state: dict[str, Any] = from_json(parts.join({"o": entry.body.state}, texts.__getitem__))
+    return state
+
+
+def fetched(reply: FetchReply) -> Entry:
+    assert reply.entry is not None
+    return reply.entry
+
+
+def keys(entries: Sequence[Entry]) -> list[str]:
+    return [entry.key for entry in entries]
+
+
+@pytest.mark.rule("STO-01")
+def test_a_commit_is_fetched_whole(client: Client) -> None:
+    state = {
+        "chat": [f"message {n} " * 30 for n in range(100)],
+        "text": "\U0001f600" * 80_000,
+        "small": {"a": 1.0},
+        "none": None,
+    }
+    texts: dict[str, str] = {}
+    commit(client, put("a", {"first": True}, texts))
+    change = put(
+        "b", state, texts, parent="a", step="node", metadata={"source": "loop"}, extra={"=": {"v": 4}}
+    )
+    assert commit(
+        client, change, writes("b", 1, [2]), writes("b", 3, task_id="u", task_path="p"), texts=texts
+    ).seqs == {"b": 2}
+    reply = client.store.fetch("graph", key="b")
+    entry = fetched(reply)
+    assert state_of(entry, reply.parts) == state
+    assert entry.model_dump(exclude={"body"}) == {
+        "run_id": "graph",
+        "lane": "",
+        "key": "b",
+        "parent": "a",
+        "seq": 2,
+        "step": "node",
+        "saved_at": "2026-03-01T12:00:00.000Z",
+        "metadata": {"source": "loop"},
+        "writes": [
+            {
+                "task_id": "task",
+                "task_path": "",
+                "writes": [(0, "channel", {"=": 1}), (1, "channel", {"=": [2]})],
+            },
+            {"task_id": "u", "task_path": "p", "writes": [(0, "channel", {"=": 3})]},
+        ],
+    }
+    assert entry.body.extra == {"=": {"v": 4}}
+    assert fetched(client.store.fetch("graph")).key == "b"
+    assert client.store.fetch("graph", key="c").entry is None
+    assert client.store.fetch("graph", lane="c").entry is None
+    assert client.store.fetch("unknown").entry is None
+
+
+@pytest.mark.rule("STO-02")
+def test_a_commit_that_lacks_parts_names_them_and_records_nothing(face: Face, client: Client) -> None:
+    texts: dict[str, str] = {}
+    change = put("a", {"chat": [f"message {n} " * 30 for n in range(70)]}, texts)
+    commit(client, put("0", {}, {}))
+    before = face.dump()
+    lacking = dict(list(texts.items())[5:])
+    reply = commit(client, put("b", {}, {}), change, texts=lacking)
+    assert (sorted(reply.missing), reply.seqs) == (sorted(texts.keys() - lacking.keys()), {})
+    # Only the pages are sent: what stands in them is missed as well.
+    pages = {page: texts[page] for node in change["state"] for page in parts.pages(node[1])}
+    assert set(commit(client, change, texts=pages).missing) == texts.keys() - pages.keys()
+    assert commit(client, writes("b", 1) | {"writes": [[0, "x", {"p": NO_ADDRESS}]]}).missing == [NO_ADDRESS]
+    assert face.dump() == before
+    assert commit(client, change, texts=texts).missing == []
+    assert commit(client, change | {"key": "c"}).seqs == {"c": 3}
+
+
+@pytest.mark.rule("STO-03")
+def test_writes_may_come_before_their_checkpoint(client: Client) -> None:
+    assert commit(client, writes("a", 1)).seqs == {}
+    assert client.store.fetch("graph", key="a").entry is None
+    commit(client, put("a", {"x": 1}, {}))
+    assert fetched(client.store.fetch("graph", key="a")).writes[0].writes == [(0, "channel", {"=": 1})]
+
+
+@pytest.mark.rule("STO-04", "STO-05")
+def test_repeating_a_commit_changes_nothing_and_a_key_keeps_its_seq(face: Face, client: Client) -> None:
+    first = [put("a", {"x": 1}, {}), writes("a", 1, 2), put("b", {"x": 2}, {}, parent="a")]
+    assert commit(client, *first).seqs == {"a": 1, "b": 2}
+
+    def kept() -> list[str]:
+        return [line for line in face.dump() if '"usage"' not in line]
+
+    before = kept()
+    assert commit(client, *first).seqs == {"a": 1, "b": 2}
+    assert kept() == before
+    assert commit(client, put("a", {"x": 3}, {})).seqs == {"a": 1}
+    reply = client.store.fetch("graph", key="a")
+    assert state_of(reply.entry, reply.parts) == {"x": 3}
+    assert commit(client, put("c", {}, {})).seqs == {"c": 3}
+
+
+@pytest.mark.rule("STO-06")
+def test_seq_counts_puts_over_all_lanes(client: Client) -> None:
+    assert commit(
+        client, put("a", {}, {}), put("a", {}, {}, lane="sub"), writes("a", 1), put("b", {}, {})
+    ).seqs == {
+        "a": 2,
+        "b": 3,
+    }
+    assert fetched(client.store.fetch("graph", key="a")).seq == 1
+    assert fetched(client.store.fetch("graph", lane="sub")).seq == 2
+    assert [(row.seq, row.lane) for row in client.list_checkpoints("graph").checkpoints] == [
+        (3, ""),
+        (2, "sub"),
+        (1, ""),
+    ]
+    assert {(row.seq, row.lane) for row in client.list_checkpoints().checkpoints} == {
+        (3, ""),
+        (2, "sub"),
+        (1, ""),
+    }
+
+
+@pytest.mark.rule("STO-07")
+def test_history_gives_checkpoints_newest_first(client: Client) -> None:
+    for number in range(6):
+        lane = "sub" if number % 2 else ""
+        commit(
+            client, put(f"k{number}", {"n": number}, {}, lane=lane, metadata={"step": number, "user": "ann"})
+        )
+    client.store.commit("other", "crew", operations=[put("k9", {}, {})], parts={})
+    client.save_checkpoint("plain", "one")
+
+    def found(**arguments: Any) -> list[str]:
+        return keys(client.store.history(**arguments).entries)
+
+    assert found() == ["k9", "k5", "k4", "k3", "k2", "k1", "k0"]
+    assert found(adapter=GRAPH) == found(run_id="graph") == ["k5", "k4", "k3", "k2", "k1", "k0"]
+    assert found(run_id="graph", lane="") == ["k4", "k2", "k0"]
+    assert found(run_id="graph", lane="sub", before="k3") == ["k1"]
+    assert found(run_id="graph", key="k3") == ["k3"]
+    assert found(run_id="graph", metadata={"user": "ann", "step": 2}) == ["k2"]
+    assert found(run_id="graph", metadata={"user": "bob"}) == []
+    assert found(run_id="unknown") == []
+    for metadata in (None, {"user": "ann"}):
+        pages: list[str] = []
+        cursor = None
+        while True:
+            page = client.store.history("graph", metadata=metadata, limit=4, cursor=cursor)
+            pages += keys(page.entries)
+            if (cursor := page.cursor) is None:
+                break
+        assert pages == ["k5", "k4", "k3", "k2", "k1", "k0"]
+    reply = client.store.history("graph", limit=2)
+    assert [state_of(entry, reply.parts)["n"] for entry in reply.entries] == [5, 4]
+
+
+@pytest.mark.rule("STO-07")
+def test_a_history_cursor_that_no_reply_gave_is_refused(client: Client) -> None:
+    commit(client, put("a", {}, {}))
+    cursors = ("x", "5", "[1]", "{}", '["a",1]', '["a","b","c"]', f'["a",{2**70},0]', "[" * 2_999)
+    for cursor in cursors:
+        with pytest.raises(InvalidRequest, match="cursor is not one that a reply gave"):
+            client.store.history("graph", cursor=cursor)
+
+
+@pytest.mark.rule("STO-08")
+def test_nothing_in_a_metadata_filter_is_sql(client: Client) -> None:
+    names = ("x' OR 1=1 --", 'a"b', "a.b", "$.a", "[0]", "", "a\0b", "'; DROP TABLE runs; --", "%", "ü")
+    for number, name in enumerate(names):
+        commit(client, put(f"k{number}", {}, {}, metadata={name: name, "other": 1}))
+    commit(client, put("plain", {}, {}, metadata={"other": 1}))
+    for number, name in enumerate(names):
+        assert keys(client.store.history("graph", metadata={name: name}).entries) == [f"k{number}"]
+        assert client.store.history("graph", metadata={name: "no"}).entries == []
+        assert client.store.history("graph", metadata={f"{name}'": name}).entries == []
+        assert client.store.delete_by_metadata(GRAPH, metadata={name: f"{name}' OR '1'='1"}).count == 0
+        assert client.store.history("graph", key=name or "'", lane=name).entries == []
+        assert client.store.fetch("graph", key=name or "'").entry is None
+    assert len(client.store.history("graph").entries) == len(names) + 1
+
+
+@pytest.mark.rule("STO-09")
+def test_chain_walks_the_parents(client: Client) -> None:
+    commit(client, put("a", {"n": 0}, {}), put("b", {"n": 1}, {}, parent="a"), writes("b", 7))
+    commit(client, put("c", {"n": 2}, {}, parent="b"), put("side", {"n": 9}, {}, parent="a"))
+    reply = client.store.chain("graph", key="c")
+    assert keys(reply.entries) == ["c", "b", "a"]
+    assert [state_of(entry, reply.parts)["n"] for entry in reply.entries] == [2, 1, 0]
+    assert [len(entry.writes) for entry in reply.entries] == [0, 1, 0]
+    assert keys(client.store.chain("graph", key="c", limit=2).entries) == ["c", "b"]
+    assert client.store.chain("graph", key="x").entries == []
+    assert client.store.chain("graph", key="a", lane="sub").entries == []
+    commit(client, put("loop", {}, {}, parent="loop"))
+    assert set(keys(client.store.chain("graph", key="loop", limit=5).entries)) == {"loop"}
+
+
+@pytest.mark.rule("STO-10")
+def test_an_evicted_key_is_gone_and_the_newest_of_a_lane_stays(face: Face) -> None:
+    client = face.client(limits=Limits(keep=2))
+    chat: list[str] = []
+    texts: dict[str, str] = {}
+    commit(client, put("k0", {"x": 1}, {}, lane="sub"))
+    for number in range(9):
+        chat.append(f"message {number} " * 30)
+        change = put(f"k{number}", {"chat": chat}, texts, metadata={"step": number})
+        commit(client, change, writes(f"k{number}", number), texts=texts)
+    for number in range(7):
+        with pytest.raises(
+            CheckpointGone, match=f"checkpoint k{number} of run graph was removed by retention"
+        ):
+            client.store.fetch("graph", key=f"k{number}")
+    assert client.store.fetch("graph", key="unknown").entry is None
+    for number in (7, 8):
+        reply = client.store.fetch("graph", key=f"k{number}")
+        assert state_of(reply.entry, reply.parts) == {"chat": chat[: number + 1]}
+    assert fetched(client.store.fetch("graph", lane="sub")).key == "k0"
+    assert keys(client.store.history("graph").entries) == ["k8", "k7", "k0"]
+
+
+@pytest.mark.rule("STO-10")
+def test_ancestors_that_a_delta_channel_needs_stay(face: Face) -> None:
+    client = face.client(limits=Limits(keep=1))
+    for number in range(6):
+        metadata = {"counters_since_delta_snapshot": {"messages": [1, number % 4]}}
+        commit(client, put(f"k{number}", {}, {}, metadata=metadata))
+    assert keys(client.store.history("graph").entries) == ["k5", "k4"]
+
+
+@pytest.mark.rule("STO-11")
+def test_a_copied_run_is_whole_and_goes_on_by_itself(client: Client) -> None:
+    texts: dict[str, str] = {}
+    chat = [f"message {n} " * 30 for n in range(50)]
+    commit(client, put("a", {"chat": chat}, texts), writes("a", 1), put("b", {}, {}, lane="sub"), texts=texts)
+    assert client.store.copy_run("graph", target_run_id="copy").count == 2
+    reply = client.store.fetch("copy")
+    assert state_of(reply.entry, reply.parts) == {"chat": chat}
+    assert len(fetched(reply).writes) == 1
+    assert client.store.commit("copy", GRAPH, operations=[put("c", {}, {})], parts={}).seqs == {"c": 3}
+    client.store.delete_run("graph")
+    assert keys(client.store.history("copy").entries) == ["c", "b", "a"]
+    with pytest.raises(InvalidRequest, match="run copy exists already"):
+        client.store.copy_run("copy", target_run_id="copy")
+    with pytest.raises(NotFound):
+        client.store.copy_run("graph", target_run_id="other")
+    assert client.store.copy_run("copy", target_run_id="graph").count == 3
+
+
+@pytest.mark.rule("STO-11")
+def test_a_copied_run_of_the_five_tools_keeps_state_and_done(client: Client) -> None:
+    client.save_checkpoint("import", "one", state={"a": 1}, done=["a"])
+    client.resume("import", start_over=True)
+    client.save_checkpoint(
+        "import", "two", state={"b": ["text " * 1_000]}, done=["b", "c"], next_step="three"
+    )
+    client.store.copy_run("import", target_run_id="copy")
+    original, copy = (client.resume(run_id) for run_id in ("import", "copy"))
+    assert copy.checkpoint == original.checkpoint
+    assert (copy.done, copy.done_count, copy.attempt) == (["b", "c"], 2, 2)
+    assert client.save_checkpoint("copy", "three", done=["c", "d"]).seq == 3
+    assert client.resume("copy").done == ["b", "c", "d"]
+    assert client.resume("import").done == ["b", "c"]
+
+
+@pytest.mark.rule("STO-12")
+def test_prune_keeps_the_latest_of_each_lane(client: Client) -> None:
+    texts: dict[str, str] = {}
+    for number in range(4):
+        for lane in ("", "sub"):
+            change = put(f"k{number}", {"text": f"{lane}{number} " * 100}, texts, lane=lane)
+            commit(client, change, writes(f"k{number}", number, lane=lane), texts=texts)
+    assert client.store.prune("graph").count == 6
+    assert keys(client.store.history("graph").entries) == ["k3", "k3"]
+    reply = client.store.fetch("graph", lane="sub")
+    assert state_of(reply.entry, reply.parts) == {"text": "sub3 " * 100}
+    with pytest.raises(CheckpointGone):
+        client.store.fetch("graph", key="k2")
+    assert client.store.prune("graph", strategy="delete").count == 2
+    assert client.store.history("graph").entries == []
+    assert client.store.prune("unknown").count == 0
+
+
+@pytest.mark.rule("STO-13")
+def test_only_what_equals_the_metadata_is_deleted(client: Client) -> None:
+    texts: dict[str, str] = {}
+    for run_id in ("one", "two"):
+        for number in range(3):
+            metadata = {"run": f"{run_id} {number % 2}"} | ({"extra": None} if number == 1 else {})
+            change = put(f"k{number}", {"text": f"{number} " * 200}, texts, metadata=metadata)
+            client.store.commit(run_id, GRAPH, operations=[change, writes(f"k{number}", 1)], parts=texts)
+    client.store.commit("three", "crew", operations=[put("k0", {}, {}, metadata={"run": "one 0"})], parts={})
+    assert client.store.delete_by_metadata(GRAPH, metadata={"missing": None}).count == 0
+    assert client.store.delete_by_metadata(GRAPH, metadata={"run": "one 0", "extra": None}).count == 0
+    assert client.store.delete_by_metadata(GRAPH, metadata={"run": "one 0"}).count == 2
+    assert keys(client.store.history("one").entries) == ["k1"]
+    reply = client.store.fetch("one")
+    assert state_of(reply.entry, reply.parts) == {"text": "1 " * 200}
+    assert len(client.store.history("two").entries) == 3
+    assert len(client.store.history("three").entries) == 1
+    assert client.store.delete_by_metadata(GRAPH, metadata={"run": "one 1"}).count == 1
+    with pytest.raises(RunDeleted):
+        client.store.commit("one", GRAPH, operations=[put("k9", {}, {}, parent="k1")], parts={})
+    with pytest.raises(InvalidRequest):
+        client.store.delete_by_metadata(GRAPH, metadata={})
+
+
+@pytest.mark.rule("STO-14")
+def test_a_run_is_written_by_one_adapter_or_by_the_five_tools(face: Face, client: Client) -> None:
+    commit(client, put("a", {}, {}))
+    client.save_checkpoint("import", "one")
+    before = face.dump()
+    with pytest.raises(AdapterRun, match="run graph is written by the langgraph adapter"):
+        client.save_checkpoint("graph", "one")
+    with pytest.raises(AdapterRun, match="run import is written by the five tools"):
+        client.store.commit("import", GRAPH, operations=[put("a", {}, {})], parts={})
+    with pytest.raises(AdapterRun):
+        client.store.claim("import", GRAPH)
+    with pytest.raises(AdapterRun):
+        client.store.commit("graph", "crew", operations=[put("a", {}, {})], parts={})
+    assert face.dump() == before
+
+
+@pytest.mark.rule("STO-15")
+def test_a_commit_with_a_replaced_attempt_is_refused(face: Face, client: Client) -> None:
+    first = client.store.claim("graph", GRAPH).attempt
+    commit(client, put("a", {}, {}), attempt=first)
+    assert client.store.claim("graph", GRAPH).attempt == first + 1
+    before = face.dump()
+    with pytest.raises(StaleAttempt):
+        commit(client, put("b", {}, {}), attempt=first)
+    assert face.dump() == before
+    assert commit(client, put("b", {}, {}), attempt=first + 1).seqs == {"b": 2}
+    assert commit(client, put("c", {}, {})).seqs == {"c": 3}
+
+
+@pytest.mark.rule("STO-16")
+def test_a_late_commit_to_a_deleted_run_is_refused_and_a_first_one_begins_it_anew(
+    face: Face, client: Client
+) -> None:
+    texts: dict[str, str] = {}
+    first = put("a", {"text": "x" * 500}, texts)
+    commit(client, first, texts=texts)
+    client.store.delete_run("graph")
+    before = face.dump()
+    for late in (put("b", {}, {}, parent="a"), writes("a", 1)):
+        with pytest.raises(RunDeleted):
+            commit(client, late)
+    assert client.store.fetch("graph").entry is None
+    assert client.store.history("graph").entries == []
+    assert face.dump() == before
+    # The parts went with the run, so they are needed again.
+    assert commit(client, first).missing == list(texts)
+    assert commit(client, first, texts=texts).seqs == {"a": 1}
+    assert keys(client.store.history("graph").entries) == ["a"]
+
+
+@pytest.mark.rule("STO-17")
+def test_a_state_over_256_kb_is_left_out_of_resume_with_its_size(client: Client) -> None:
+    texts: dict[str, str] = {}
+    commit(client, put("a", {"text": "x" * 262_144}, texts), texts=texts)
+    checkpoint = client.resume("graph").checkpoint
+    assert checkpoint is not None
+    assert (checkpoint.state, checkpoint.bytes) == (None, 262_144 + len('{"text":""}'))
+    texts = {}
+    commit(client, put("b", {"text": "x" * (262_144 - len('{"text":""}'))}, texts), texts=texts)
+    checkpoint = client.resume("graph").checkpoint
+    assert checkpoint is not None
+    assert checkpoint.bytes == 262_144
+    assert checkpoint.state is not None
+
+
+@pytest.mark.rule("STO-18")
+def test_a_part_or_node_of_no_known_form_is_refused(face: Face, client: Client) -> None:
+    commit(client, put("a", {}, {}))
+    before = face.dump()
+    with pytest.raises(StateTooLarge, match="is 262,145 bytes; the limit is 262,144"):
+        commit(client, put("b", {}, {}), texts=addressed('"' + "é" * 131_071 + 'x"'))
+    nodes: list[Any] = [
+        {},
+        {"q": 1},
+        {"p": 1},
+        {"p": NO_ADDRESS, "=": 1},
+        {"g": NO_ADDRESS},
+        {"c": [1]},
+        {"l": [1]},
+        {"l": [{"l": []}]},
+        {"l": [{"g": NO_ADDRESS, "=": 1}]},
+        {"o": []},
+    ]
+    for node in nodes:
+        for change in (
+            {"op": "put", "key": "b", "state": [["x", node]]},
+            {"op": "put", "key": "b", "state": [], "extra": node},
+            {"op": "writes", "key": "b", "writes": [[0, "x", node]]},
+        ):
+            with pytest.raises(InvalidRequest, match=r"operations\.1 has a node of no known form") as refusal:
+                commit(client, put("c", {}, {}), change)
+            assert list(refusal.value.pointers) == ["/operations/1"]
+    for page in ("x", "{}", "[1]", '[{"l":[]}]', '[{"g":"' + NO_ADDRESS + '"}]', "["):
+        change = {"op": "put", "key": "b", "state": [["x", {"l": [{"g": parts.address(page)}]}]]}
+        with pytest.raises(InvalidRequest, match="no known form"):
+            commit(client, change, texts=addressed(page))
+    with pytest.raises(InvalidRequest, match="was changed on the way"):
+        commit(client, put("b", {}, {}), texts={NO_ADDRESS: '"x"'})
+    with pytest.raises(InvalidRequest):
+        commit(client, put("b", {}, {}), texts={"short": '"x"'})
+    assert face.dump() == before
+
+
+@pytest.mark.rule("STO-19")
+def test_accounts_see_nothing_of_each_other(face: Face) -> None:
+    mine, other = face.client(account="mine"), face.client(account="other")
+    for client, text in ((mine, "mine"), (other, "other")):
+        client.save_checkpoint("import", "one", state={"text": text}, done=[text], idempotency_key="k")
+        texts: dict[str, str] = {}
+        commit(client, put("a", {"text": text * 100}, texts, metadata={"a": 1}), texts=texts)
+    assert other.resume("import", peek=True).done == ["other"]
+    assert len(mine.list_checkpoints().checkpoints) == 2
+    assert mine.weekly_report().numbers["runs"] == 2
+    assert [entry.run_id for entry in mine.store.history().entries] == ["graph"]
+    mine.save_checkpoint("private", "one")
+    with pytest.raises(NotFound):
+        other.list_checkpoints("private")
+    with pytest.raises(NotFound):
+        other.store.copy_run("private", target_run_id="copy")
+    assert {run.run_id for run in other.resume("new").unfinished} == {"graph", "import"}
+    assert mine.store.delete_by_metadata(GRAPH, metadata={"a": 1}).count == 1
+    assert mine.store.delete_run("import").count == 1
+    assert other.resume("import", peek=True).done == ["other"]
+    reply = other.store.fetch("graph")
+    assert state_of(reply.entry, reply.parts) == {"text": "other" * 100}
