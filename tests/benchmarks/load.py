@@ -8,6 +8,7 @@ import asyncio
 import json
 import sys
 import time
+from typing import cast
 from urllib.parse import urlsplit
 
 import uvloop
@@ -37,9 +38,8 @@ class Client(asyncio.Protocol):
         self.received = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
-        transport.write(self.requests.pop())
+        self.transport = cast("asyncio.Transport", transport)
+        self.transport.write(self.requests.pop())
 
     def data_received(self, data: bytes) -> None:
         self.received += data

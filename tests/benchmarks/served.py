@@ -23,16 +23,6 @@ REQUESTS = 4_000
 PINNED = len(os.sched_getaffinity(0)) > 1
 
 
-async def bare(scope, receive, send):
-    """Reads a body and answers it: what uvicorn costs by itself."""
-    if scope["type"] != "http":
-        return
-    while (await receive()).get("more_body"):
-        pass
-    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
-    await send({"type": "http.response.body", "body": b"{}"})
-
-
 def on_core(core: int, command: list[str]) -> list[str]:
     return ["taskset", "-c", str(core), *command] if PINNED else command
 
@@ -60,7 +50,7 @@ def free_port() -> int:
 
 def requests_a_second(url: str, key: str) -> float:
     command = [sys.executable, "-m", "tests.benchmarks.load", url, key, str(REQUESTS)]
-    return float(subprocess.run(on_core(1, command), capture_output=True, text=True, check=True).stdout)
+    return float(subprocess.run(on_core(1, command), capture_output=True, text=True, check=True, timeout=120).stdout)
 
 
 def inserts_a_second(insert) -> float:
@@ -77,7 +67,7 @@ def main() -> None:
         ours, theirs = (f"http://127.0.0.1:{free_port()}" for _ in range(2))
         serve = [sys.executable, "-m", "runmemory_core.cli", "serve", "--database", database, "--port"]
         app = [sys.executable, "-m", "uvicorn", "--no-access-log", "--log-level", "warning", "--loop", "uvloop"]
-        app += ["--http", "httptools", "tests.benchmarks.served:bare", "--port", theirs.rpartition(":")[2]]
+        app += ["--http", "httptools", "tests.benchmarks.bare_app:app", "--port", theirs.rpartition(":")[2]]
         insert = bare_insert(f"{folder}/bare.db")
         found: dict[str, list[float]] = {"bare inserts, one a transaction": [], "bare ASGI app": [], "saves": []}
         with serving([*serve, ours.rpartition(":")[2]], ours), serving(app, theirs):
