@@ -27,12 +27,19 @@ class Plan(StrEnum):
     PRO = "pro"
     OWN = "own"
 
+    @property
+    def rank(self) -> int:
+        """Higher for the plan that keeps more."""
+        return list(Plan).index(self)
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Every number of the specification in one value; None means unlimited.
 
-    ``keep`` counts checkpoints per run and lane; ``kept_for_ms`` runs from the last activity of the run.
+    ``keep`` counts checkpoints per run and lane; ``kept_for_ms`` runs from the last activity of the run, and
+    where it is set the newest checkpoint of a paused run stays for ``paused_kept_for_ms``. What watch mode records
+    goes after ``watched_for_ms``; of one call it records ``watched_ids`` done ids.
     """
 
     calls_a_day: int | None = None
@@ -45,6 +52,11 @@ class Limits:
     done_page: int = 1_000
     replays_kept_for_ms: int = 7 * DAY_MS
     tombstones_kept_for_ms: int = 7 * DAY_MS
+    paused_kept_for_ms: int = 365 * DAY_MS
+    watched_for_ms: int = 8 * DAY_MS
+    watched_ids: int = 1_000
+    attempts_kept: int = 1_000
+    listed_of_each_run: int = 5
     abandoned_after_ms: int = DAY_MS
 
 
@@ -59,12 +71,16 @@ DEFAULT_ACCOUNT = "default"
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks: the account's name, its plan and the limits in force for it."""
+    """Who asks: the account's name, its plan and the limits in force for it.
+
+    ``formerly`` is the name that the same anonymous caller had before the key of addresses changed.
+    """
 
     account: str = DEFAULT_ACCOUNT
     plan: Plan = Plan.OWN
     limits: Limits = field(default=LIMITS[Plan.OWN])
     anonymous: bool = False
+    formerly: str | None = None
 
     @property
     def mode(self) -> Mode:

@@ -14,9 +14,9 @@ from typing import Any
 from runmemory_core.cli import output
 from runmemory_core.client._connect import default_url
 from runmemory_core.engine.keys import issue_key, list_keys, revoke_key
-from runmemory_core.engine.managing import sweep as sweep_once
+from runmemory_core.engine.sweeping import sweep_all
 from runmemory_core.errors import InvalidRequest
-from runmemory_core.model import DAY_MS, LIMITS, Plan
+from runmemory_core.model import DAY_MS, LIMITS, Limits, Plan
 from runmemory_core.policy.times import rfc3339
 from runmemory_core.service.keys import digest, id_of, new_key
 from runmemory_core.service.settings import Settings, from_environment, masked
@@ -95,22 +95,25 @@ def revoke(chosen: argparse.Namespace) -> None:
 
 def sweep(chosen: argparse.Namespace) -> None:
     """Remove what has expired, in transactions of a bounded size."""
-    limits = LIMITS[Plan.OWN]
+    limits = dict(LIMITS)
     if chosen.runs_older_than is not None:
         if chosen.runs_older_than < 1:
             raise InvalidRequest(
                 "--runs-older-than takes at least 1 day", pointers={"/runs_older_than": "below 1"}
             )
-        limits = replace(limits, kept_for_ms=chosen.runs_older_than * DAY_MS)
-    work = partial(sweep_once, limits=limits, now_ms=_now_ms())
-    removed = 0
+        kept_for_ms = chosen.runs_older_than * DAY_MS
+        limits = {plan: _at_most(plan_limits, kept_for_ms) for plan, plan_limits in LIMITS.items()}
     with _opened(_settings(chosen)) as store:
-        while count := store.transact(work):
-            removed += count
+        removed = sweep_all(store, now_ms=_now_ms(), limits=limits)
     if chosen.json:
         output.data({"removed": removed})
     else:
         output.line(f"Removed {removed:,} expired records.")
+
+
+def _at_most(limits: Limits, kept_for_ms: int) -> Limits:
+    planned = limits.kept_for_ms
+    return replace(limits, kept_for_ms=kept_for_ms if planned is None else min(planned, kept_for_ms))
 
 
 def _settings(chosen: argparse.Namespace, **more: Any) -> Settings:

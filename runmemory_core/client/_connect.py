@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runmemory_core.errors import InvalidRequest
-from runmemory_core.model import Caller
+from runmemory_core.model import LIMITS, Caller, Plan
 
 if TYPE_CHECKING:
     from runmemory_core.store import Store
@@ -117,10 +117,9 @@ def _store(where: Target) -> Store:
     limits = where.caller.limits
     if limits.kept_for_ms is not None:
         # A file has no service beside it that sweeps, so whoever opens it does.
-        from runmemory_core.engine.managing import sweep  # noqa: PLC0415 - as above
+        from runmemory_core.engine.sweeping import sweep_all  # noqa: PLC0415 - as above
 
-        now_ms = time.time_ns() // 1_000_000
-        store.transact(lambda tx: sweep(tx, limits=limits, now_ms=now_ms))
+        sweep_all(store, now_ms=time.time_ns() // 1_000_000, limits={**LIMITS, Plan.OWN: limits})
     return store
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from runmemory_core.engine import committing, fetching, managing, reports, resuming, saving
+from runmemory_core.engine import committing, fetching, managing, reports, resuming, saving, watching, weekly
 from runmemory_core.engine._context import Context
 from runmemory_core.model import Caller, Reply
 from runmemory_core.operations.calls import Call
@@ -18,7 +18,7 @@ _USE_CASES: dict[str, Callable[[Context, Call], Reply]] = {
     "resume": resuming.resume,
     "save_checkpoint": saving.save_checkpoint,
     "list_checkpoints": reports.list_checkpoints,
-    "weekly_report": reports.weekly_report,
+    "weekly_report": weekly.weekly_report,
     "usage_and_upgrade": reports.usage_and_upgrade,
     "claim": committing.claim,
     "commit": committing.commit,
@@ -31,14 +31,24 @@ _USE_CASES: dict[str, Callable[[Context, Call], Reply]] = {
     "prune": managing.prune,
 }
 
+_WATCHING: dict[str, Callable[[Context, Call], Reply]] = {
+    "resume": watching.resume,
+    "save_checkpoint": watching.save_checkpoint,
+    "list_checkpoints": watching.list_checkpoints,
+}
+"""What differs where nothing is stored."""
+
 
 def perform(tx: Tx, call: Call, *, caller: Caller, now_ms: int) -> Reply:
     """Do what ``call`` asks inside ``tx`` and return its reply; any `RunMemoryError` means nothing was kept."""
-    return _USE_CASES[call.operation.name](Context(tx, caller, now_ms), call)
+    name = call.operation.name
+    if caller.mode == "watch" and call.operation.group == "run":
+        return _WATCHING.get(name, _USE_CASES[name])(Context(tx, caller, now_ms, watching=True), call)
+    return _USE_CASES[name](Context(tx, caller, now_ms), call)
 
 
 def reads_only(call: Call, caller: Caller) -> bool:
-    """Whether ``call`` can run on a read-only view: reading operations, and everything in watch mode."""
-    if not call.operation.writes or caller.mode == "watch":
+    """Whether ``call`` can run on a read-only view: reading operations, looks, and what watch mode refuses."""
+    if not call.operation.writes or (caller.mode == "watch" and call.operation.group == "store"):
         return True
     return bool(getattr(call.request, "peek", False))

@@ -5,39 +5,70 @@ from __future__ import annotations
 from typing import Any
 
 from runmemory_core.errors import AccountRequired
-from runmemory_core.model import DAY_MS, Caller, Reply
+from runmemory_core.model import DAY_MS, Caller, Plan, Reply
+from runmemory_core.operations.calls import Call
 from runmemory_core.policy import admission
 from runmemory_core.policy.times import day_of, end_of_day
 from runmemory_core.store import Tx
+
+WATCHING = "watch:"
+"""What a name in `accounts` begins with that holds what watch mode records, so that it never meets real runs."""
 
 
 class Context:
     """One call's surroundings; the account's row is found or made on demand."""
 
-    __slots__ = ("_account_id", "_used", "caller", "now", "tx")
+    __slots__ = ("_account", "_name", "_used", "caller", "now", "tx")
 
-    def __init__(self, tx: Tx, caller: Caller, now_ms: int) -> None:
+    def __init__(self, tx: Tx, caller: Caller, now_ms: int, *, watching: bool = False) -> None:
         self.tx = tx
         self.caller = caller
         self.now = now_ms
-        self._account_id: int | None = None
+        self._name = WATCHING + caller.account if watching else caller.account
+        self._account: Any = None
         self._used: int | None = None
+
+    def kept(self) -> Context:
+        """The same caller's real runs, from the surroundings of watch mode: an account may have acted before."""
+        kept = Context(self.tx, self.caller, self.now)
+        kept._used = self.used()
+        return kept
+
+    def _found(self) -> Any:
+        if self._account is None:
+            self._account = self.tx.one("account_by_name", name=self._name)
+            if self._account is None and self.caller.formerly is not None:
+                self._account = self.tx.one("account_by_name", name=self._former)
+        return self._account
+
+    @property
+    def _former(self) -> str:
+        prefix = self._name.removesuffix(self.caller.account)
+        return f"{prefix}{self.caller.formerly}"
 
     @property
     def account_id(self) -> int:
         """The account's number; 0, which no account has, while nothing was ever stored for it."""
-        if self._account_id is None:
-            row = self.tx.one("account_by_name", name=self.caller.account)
-            if row is None:
-                return 0
-            self._account_id = int(row["account_id"])
-        return self._account_id
+        found = self._found()
+        return 0 if found is None else int(found["account_id"])
+
+    @property
+    def salt(self) -> bytes:
+        """The key of the hashes that are kept for the account, which has to be open."""
+        return bytes(self._found()["salt"])
+
+    @property
+    def plan(self) -> Plan:
+        """By which the account's runs are kept; the account has to be open."""
+        return Plan(self._found()["plan"])
 
     def open_account(self) -> int:
-        """The account's number, made on its first write."""
-        if self.account_id == 0:
-            row = self.tx.give("add_account", name=self.caller.account, now=self.now)
-            self._account_id = int(row["account_id"])
+        """The account's number, made on its first write; one under a former name is given the present one."""
+        if self._found() is None:
+            plan = self.caller.plan.value
+            self._account = self.tx.give("add_account", name=self._name, plan=plan, now=self.now)
+        elif self.caller.formerly is not None and self.tx.one("account_by_name", name=self._name) is None:
+            self.tx.run("rename_account", account_id=self.account_id, name=self._name)
         return self.account_id
 
     def run(self, run_id: str) -> Any:
@@ -65,6 +96,11 @@ class Context:
         if limit is not None:
             admission.check_quota(self.used(), limit, now_ms=self.now)
 
+    def over_quota(self) -> bool:
+        """Whether the calls of this UTC day are used up."""
+        limit = self.caller.limits.calls_a_day
+        return limit is not None and self.used() >= limit
+
     def count_call(self) -> None:
         """Count one metered call."""
         row = self.tx.give("count_call", account_id=self.open_account(), day=day_of(self.now))
@@ -90,8 +126,10 @@ class Context:
             "code": code,
             "usage": self.usage(),
         }
-        if notices:
-            reply["notices"] = list(notices)
+        limit = self.caller.limits.calls_a_day
+        hint = None if limit is None else admission.quota_hint(self.used(), limit, now_ms=self.now)
+        if notices or hint:
+            reply["notices"] = [*notices, *([hint] if hint else [])]
         return reply
 
 
@@ -104,3 +142,27 @@ def check_attempt(at: Context, run: Any, attempt: int | None) -> None:
     admission.check_attempt(
         run["run_id"], attempt, current=current, resumed_at=taken["started_at"] if taken else None
     )
+
+
+def find_replay(at: Context, idempotency_key: str | None) -> Any:
+    """What the key was answered within the last days, or None."""
+    if idempotency_key is None:
+        return None
+    since = at.now - at.caller.limits.replays_kept_for_ms
+    return at.tx.one("replay", account_id=at.account_id, idempotency_key=idempotency_key, since=since)
+
+
+def remember(at: Context, call: Call, *, run: int, number: int, body: bytes) -> None:
+    """Record what the call's idempotency key was answered, if it has one."""
+    key = getattr(call.request, "idempotency_key", None)
+    if key is not None:
+        at.tx.run(
+            "add_replay",
+            account_id=at.account_id,
+            run=run,
+            idempotency_key=key,
+            operation=call.operation.name,
+            body=body,
+            number=number,
+            now=at.now,
+        )

@@ -106,5 +106,5 @@ def _supersteps(metadata: str | None) -> int:
 
 def clear_run(tx: Tx, *, account_id: int, run: int) -> None:
     """Remove everything below a run's row."""
-    for table in ("checkpoints", "writes", "parts", "lanes", "done", "attempts"):
+    for table in ("checkpoints", "writes", "parts", "lanes", "done", "attempts", "asked"):
         tx.run(f"clear_{table}", account_id=account_id, run=run)

@@ -16,8 +16,8 @@ from runmemory_core.errors import InvalidRequest, StateTooLarge
 from runmemory_core.model import Reply
 from runmemory_core.operations.calls import Call
 from runmemory_core.operations.storage import Change, Claim, Commit
-from runmemory_core.policy.json_rules import write
 from runmemory_core.policy import admission
+from runmemory_core.policy.json_rules import write
 from runmemory_core.store.codec import pack
 
 
@@ -54,7 +54,8 @@ def commit(at: Context, call: Call) -> Reply:
     at.check_quota()
     if run is None or run["deleted_at"] is not None:
         run = _begin(at, request.run_id, request.adapter, run)
-    return {"seqs": _record(at, run, request)}
+    seqs = _record(at, run, request)
+    return {"seqs": seqs} if at.caller.limits.calls_a_day is None else {"seqs": seqs, "usage": at.usage()}
 
 
 def _begin(at: Context, run_id: str, adapter: str, buried: Any) -> Any:

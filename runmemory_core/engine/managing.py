@@ -1,4 +1,4 @@
-"""Deleting, copying and pruning runs, and the sweep that removes what has expired."""
+"""Deleting, copying and pruning runs, on request."""
 
 from __future__ import annotations
 
@@ -9,12 +9,9 @@ from pydantic_core import from_json
 from runmemory_core.engine._context import Context
 from runmemory_core.engine._states import clear_run, collect_parts, trim_lane
 from runmemory_core.errors import InvalidRequest, NotFound
-from runmemory_core.model import Limits, Reply
+from runmemory_core.model import Reply
 from runmemory_core.operations.calls import Call
 from runmemory_core.operations.storage import CopyRun, DeleteByMetadata, DeleteRun, Prune
-from runmemory_core.store import Tx
-
-SWEPT_AT_ONCE = 500
 
 
 def delete_run(at: Context, call: Call) -> Reply:
@@ -108,21 +105,3 @@ def prune(at: Context, call: Call) -> Reply:
     count = sum(trim_lane(at, run["run"], lane["lane"], 1) for lane in lanes)
     collect_parts(at, run["run"])
     return {"count": count}
-
-
-def sweep(tx: Tx, *, limits: Limits, now_ms: int) -> int:
-    """Remove expired runs, old tombstones and old replays, a bounded number at a time; how many went."""
-    count = tx.run("forget_replays", before=now_ms - limits.replays_kept_for_ms, limit=SWEPT_AT_ONCE)
-    for account in tx.all("accounts"):
-        ids = {"account_id": account["account_id"]}
-        if limits.kept_for_ms is not None:
-            expired = tx.all("expired_runs", **ids, before=now_ms - limits.kept_for_ms, limit=SWEPT_AT_ONCE)
-            for run in expired:
-                clear_run(tx, **ids, run=run["run"])
-                tx.run("forget_run", **ids, run=run["run"])
-            count += len(expired)
-        old = tx.all("old_tombstones", **ids, before=now_ms - limits.tombstones_kept_for_ms, limit=SWEPT_AT_ONCE)
-        for run in old:
-            tx.run("forget_run", **ids, run=run["run"])
-        count += len(old)
-    return count

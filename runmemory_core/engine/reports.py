@@ -1,4 +1,4 @@
-"""The reading tools: `list_checkpoints`, `weekly_report`, `usage_and_upgrade`."""
+"""The reading tools `list_checkpoints` and `usage_and_upgrade`; the report is `runmemory_core.engine.weekly`."""
 
 from __future__ import annotations
 
@@ -8,15 +8,19 @@ from dataclasses import fields
 from typing import Any
 
 from runmemory_core.engine._context import Context
+from runmemory_core.engine.resuming import counted
 from runmemory_core.errors import InvalidRequest, NotFound
-from runmemory_core.model import DAY_MS, Limits, Plan, Reply
+from runmemory_core.model import Limits, Plan, Reply
 from runmemory_core.operations._fields import MAX_COUNT
 from runmemory_core.operations.calls import Call
 from runmemory_core.operations.tools import ListCheckpoints
 from runmemory_core.policy import retention
-from runmemory_core.policy.times import clock_time, day_of, rfc3339
+from runmemory_core.policy.times import rfc3339
 
-WEEK_MS = 7 * DAY_MS
+NO_LABELS = (
+    "without a key others may share your address, so this shows counts and times only: POST /api/keys/free gives a "
+    "free key at once"
+)
 _CURSOR = re.compile(r"([0-9]{1,16})\.([0-9]{1,16})\.([0-9]{1,16})")
 
 
@@ -24,20 +28,46 @@ def list_checkpoints(at: Context, call: Call) -> Reply:
     """The newest checkpoints of one run, by seq, or of all runs, by time."""
     request = call.request
     assert isinstance(request, ListCheckpoints)
+    return list_rows(at, request, limits=at.caller.limits)
+
+
+def list_rows(at: Context, request: ListCheckpoints, *, limits: Limits, would: str = "") -> Reply:
+    """The reply with rows that expire by ``limits``; ``would`` says what they are when they are not kept."""
+    if at.caller.anonymous:
+        return _count_rows(at, request, would)
     found = _of_one_run(at, request) if request.run_id else _of_all_runs(at, request)
-    rows = [_row(at, row) for row in found[: request.limit]]
-    subject = f"run {request.run_id}" if request.run_id else "all runs"
-    count = f"{len(rows)} checkpoint{'' if len(rows) == 1 else 's'}"
-    reply = at.envelope(
-        understood=f"list checkpoints of {subject}",
-        job=request.run_id or "all runs",
-        outcome=f"{count} of {subject}, newest first." if rows else f"No checkpoints of {subject} yet.",
-        code="listed",
-    )
+    rows = [_row(row, limits) for row in found[: request.limit]]
+    reply = _listed(at, request, len(rows), would)
     reply["checkpoints"] = rows
     if len(found) > request.limit:
         last = found[request.limit - 1]
         reply["cursor"] = f"{last['saved_at']}.{last['run']}.{last['seq']}"
+    return reply
+
+
+def _listed(at: Context, request: ListCheckpoints, count: int, would: str, notices: tuple[str, ...] = ()) -> Reply:
+    subject = f"run {request.run_id}" if request.run_id else "all runs"
+    each = at.caller.limits.listed_of_each_run
+    if not request.run_id and not at.caller.anonymous:
+        subject = f"all runs, the newest {each} of each"
+    what = f"{count} checkpoint{'' if count == 1 else 's'}{would and ' ' + would} of {subject}"
+    return at.envelope(
+        understood=f"list checkpoints of {subject}",
+        job=request.run_id or "all runs",
+        outcome=f"{what}, newest first." if count else f"No checkpoints of {subject} yet.",
+        code="listed",
+        notices=notices,
+    )
+
+
+def _count_rows(at: Context, request: ListCheckpoints, would: str) -> Reply:
+    found = at.tx.one(
+        "checkpoint_counts", account_id=at.account_id, run_id=request.run_id, unfinished=request.unfinished
+    )
+    reply = _listed(at, request, found["count"], would, (NO_LABELS,))
+    reply["checkpoints"] = []
+    if found["count"]:
+        reply["counted"] = counted(found["count"], found["oldest"], found["newest"])
     return reply
 
 
@@ -58,6 +88,7 @@ def _of_all_runs(at: Context, request: ListCheckpoints) -> Sequence[Any]:
         "all_checkpoint_rows",
         account_id=at.account_id,
         unfinished=request.unfinished,
+        of_each=at.caller.limits.listed_of_each_run,
         saved_at=saved_at,
         run=run,
         before=before,
@@ -74,7 +105,7 @@ def _place(cursor: str | None) -> tuple[int, int, int]:
     return int(match[1]), int(match[2]), int(match[3])
 
 
-def _row(at: Context, found: Any) -> Reply:
+def _row(found: Any, limits: Limits) -> Reply:
     row: Reply = {
         "run_id": found["run_id"],
         "seq": found["seq"],
@@ -84,38 +115,9 @@ def _row(at: Context, found: Any) -> Reply:
         "lane": found["lane"],
         "run_status": found["status"],
     }
-    expires = retention.expires_at(found["updated_at"], at.caller.limits)
+    waiting = found["status"] == "paused" and found["seq"] == found["run_seq"]
+    expires = retention.expires_at(found["updated_at"], limits, paused_newest=waiting)
     return row if expires is None else row | {"expires_at": rfc3339(expires)}
-
-
-def weekly_report(at: Context, call: Call) -> Reply:  # noqa: ARG001 - every use case has one shape
-    """What was observed in the last 7 times 24 hours, in words and in numbers."""
-    since = at.now - WEEK_MS
-    runs = at.tx.all("runs_since", account_id=at.account_id, since=since)
-    restarts = at.tx.all("attempts_since", account_id=at.account_id, since=since)
-    saved = at.tx.one("saved_since", account_id=at.account_id, since=since)["count"]
-    numbers = {
-        "runs": len(runs),
-        "finished": sum(run["status"] == "finished" for run in runs),
-        "checkpoints": saved,
-        "restarts": len(restarts),
-    }
-    lines = [
-        f"Last 7 days: {numbers['runs']} runs, {numbers['finished']} finished, "
-        f"{numbers['checkpoints']} checkpoints saved and still kept, {numbers['restarts']} restarts."
-    ]
-    lines += [_crash_point(row) for row in restarts]
-    reply = at.envelope(
-        understood="report on the last 7 days", job="all runs", outcome=lines[0], code="reported"
-    )
-    return reply | {"text": "\n".join(lines), "numbers": numbers}
-
-
-def _crash_point(row: Any) -> str:
-    where = f'after "{row["crash_step"]}"' if row["crash_step"] else "before its first checkpoint"
-    error = f": {row['crash_error']}" if row["crash_error"] else ""
-    at = row["crash_at"]
-    return f"- {row['run_id']} stopped {where} on {day_of(at)} at {clock_time(at)} UTC{error}."
 
 
 def usage_and_upgrade(at: Context, call: Call) -> Reply:  # noqa: ARG001 - every use case has one shape
@@ -139,7 +141,7 @@ def _bound(limits: Limits, name: str) -> int | None:
 
 
 _UPGRADE = {
-    Plan.WATCH: "Send an API key to save for real. Self-hosted: runmemory keys issue.",
+    Plan.WATCH: "Pro saves for real: https://memory.cloudforbots.com. Self-hosted: runmemory keys issue.",
     Plan.PRO: "This plan saves; on one's own server runmemory keys issue makes unlimited keys.",
     Plan.OWN: "Nothing to upgrade: this is your own machine. To share it: runmemory serve, then keys issue.",
 }

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from hashlib import blake2b
+from itertools import islice
 from typing import Any, cast
 
 from pydantic_core import from_json
 
 from runmemory_core.engine import wording
-from runmemory_core.engine._context import Context, check_attempt
+from runmemory_core.engine._context import Context, check_attempt, find_replay, remember
 from runmemory_core.engine._states import state_text
+from runmemory_core.engine.attempts import begin_attempt, begin_run, record_attempt
 from runmemory_core.errors import CheckpointGone, NotFound, RunMemoryError
 from runmemory_core.model import Reply
 from runmemory_core.operations.calls import Call
@@ -30,131 +32,46 @@ def resume(at: Context, call: Call) -> Reply:
     request = call.request
     assert isinstance(request, Resume)
     run = at.run(request.run_id)
-    if run is not None and run["deleted_at"] is not None and (request.peek or at.caller.mode == "watch"):
+    if run is not None and run["deleted_at"] is not None and request.peek:
         run = None
-    looks_only = request.peek or at.caller.mode == "watch" or (run is not None and run["adapter"] is not None)
-    if looks_only:
-        return _answer(at, request, run)
-    if (begun := _replayed(at, request)) is not None:
+    if request.peek or (run is not None and run["adapter"] is not None):
+        return answer(at, request, run)
+    body = body_hash(request)
+    if (recorded := find_replay(at, request.idempotency_key)) is not None:
         # The attempt of then: a worker that was replaced since must not come by the newer one.
-        return _answer(at, request, run) | {"attempt": begun, "replayed": True}
+        admission.check_replay(recorded["body"], body)
+        return answer(at, request, run) | {"attempt": int(recorded["number"]), "replayed": True}
     if run is None or run["deleted_at"] is not None:
-        run = _begin(at, request, run)
+        if at.over_quota():
+            return answer(at, request, None)
+        run = begin_run(at, request.run_id, buried=run)
+        record_attempt(at, run)
     else:
         check_attempt(at, run, request.attempt)
+        if request.start_over:
+            at.check_quota()
         if request.start_over or (request.attempt is None and run["status"] != "finished"):
-            run = _begin_attempt(at, request, run)
-    _record(at, request, run)
-    return _answer(at, request, run)
+            run = begin_attempt(at, run, anew=request.start_over)
+    # Over quota a known run is still handed back and its restart recorded: only saving waits for the next day.
+    if not at.over_quota():
+        at.count_call()
+    remember(at, call, run=run["run"], number=run["attempt"], body=body)
+    return answer(at, request, run)
 
 
-# --- attempts -------------------------------------------------------------------------------------------
-
-
-def _body(request: Resume) -> bytes:
+def body_hash(request: Resume) -> bytes:
+    """What tells two resumes apart: every argument but the idempotency key."""
     fields = request.model_dump(exclude={"idempotency_key"}, exclude_unset=True)
     return blake2b(json.dumps(fields, sort_keys=True).encode(), digest_size=16).digest()
-
-
-def _replayed(at: Context, request: Resume) -> int | None:
-    """The attempt that this very call began before, or None."""
-    if request.idempotency_key is None:
-        return None
-    recorded = at.tx.one("replay", account_id=at.account_id, idempotency_key=request.idempotency_key)
-    if recorded is None:
-        return None
-    admission.check_replay(recorded["body"], _body(request))
-    return int(recorded["number"])
-
-
-def _record(at: Context, request: Resume, run: Any) -> None:
-    at.count_call()
-    if request.idempotency_key is not None:
-        at.tx.run(
-            "add_replay",
-            account_id=at.account_id,
-            idempotency_key=request.idempotency_key,
-            operation="resume",
-            body=_body(request),
-            run=run["run"],
-            number=run["attempt"],
-            now=at.now,
-        )
-
-
-def _begin(at: Context, request: Resume, buried: Any) -> Any:
-    """The first attempt of a run nobody knows, or of one that was deleted."""
-    at.check_quota()
-    account_id = at.open_account()
-    if buried is not None:
-        number, attempt = buried["run"], buried["attempt"] + 1
-        at.tx.run(
-            "revive_run", account_id=account_id, run=number, adapter=None, job=None, attempt=attempt, now=at.now
-        )
-    else:
-        number, attempt = at.tx.one("next_run", account_id=account_id)["run"], 1
-        at.tx.run(
-            "add_run",
-            account_id=account_id,
-            run=number,
-            run_id=request.run_id,
-            adapter=None,
-            job=None,
-            attempt=attempt,
-            now=at.now,
-        )
-    run = at.run(request.run_id)
-    _add_attempt(at, run, restart=False, before=None)
-    return run
-
-
-def _begin_attempt(at: Context, request: Resume, run: Any) -> Any:
-    at.check_quota()
-    anew = request.start_over
-    at.tx.run(
-        "begin_attempt",
-        account_id=at.account_id,
-        run=run["run"],
-        attempt=run["attempt"] + 1,
-        generation=run["generation"] + anew,
-        generation_seq=run["seq"] if anew else run["generation_seq"],
-        done_count=0 if anew else run["done_count"],
-        worked_ms=0 if anew else run["worked_ms"],
-        in_flight=None if anew else run["in_flight"],
-        now=at.now,
-    )
-    if anew:
-        at.tx.run("clear_done", account_id=at.account_id, run=run["run"])
-    restart = not anew and run["status"] in ("running", "failed")
-    before, run = run, at.run(request.run_id)
-    _add_attempt(at, run, restart=restart, before=before)
-    return run
-
-
-def _add_attempt(at: Context, run: Any, *, restart: bool, before: Any) -> None:
-    last = None
-    if restart:
-        last = at.tx.one("latest_checkpoint", account_id=at.account_id, run=run["run"])
-    at.tx.run(
-        "add_attempt",
-        account_id=at.account_id,
-        run=run["run"],
-        attempt=run["attempt"],
-        generation=run["generation"],
-        now=at.now,
-        from_seq=run["seq"],
-        restart=restart,
-        crash_step=last["step"] if last else None,
-        crash_at=before["updated_at"] if restart else None,
-        crash_error=before["error"] if restart else None,
-        lost_ms=None,
-    )
 
 
 # --- the answer -----------------------------------------------------------------------------------------
 
 
-def _answer(at: Context, request: Resume, run: Any) -> Reply:
+def answer(at: Context, request: Resume, run: Any) -> Reply:
+    """What ``run`` left, or that nothing is known of it."""
+    if run is None and request.seq is not None:
+        raise NotFound(f"there is no run {request.run_id} in this account, so no checkpoint {request.seq} of it")
     checkpoint = None if run is None else find_checkpoint(at, request, run)
     if run is None or checkpoint is None:
         return _new(at, request, run)
@@ -174,7 +91,7 @@ def _answer(at: Context, request: Resume, run: Any) -> Reply:
         code=status,
     )
     reply |= {"status": status, "run_id": request.run_id, "attempt": run["attempt"]}
-    reply |= _warnings(at, run)
+    reply |= warnings(at, run)
     reply |= {"done_count": done_count, "done": done}
     if done_cursor is not None:
         reply["done_cursor"] = done_cursor
@@ -191,10 +108,8 @@ def _new(at: Context, request: Resume, run: Any) -> Reply:
     reply |= {"status": "new", "run_id": request.run_id}
     if run is not None:
         reply["attempt"] = run["attempt"]
-        reply |= _warnings(at, run)
-    if not at.caller.anonymous and (unfinished := _unfinished(at, request.run_id)):
-        reply["unfinished"] = unfinished
-    return reply
+        reply |= warnings(at, run)
+    return reply | unfinished(at, request.run_id)
 
 
 def find_checkpoint(at: Context, request: Resume, run: Any) -> Any:
@@ -258,7 +173,7 @@ def _done_in_state(text: str) -> list[str]:
     return [item if isinstance(item, str) else write(item) for item in items]
 
 
-def _warnings(at: Context, run: Any) -> Reply:
+def warnings(at: Context, run: Any) -> Reply:
     """What a person would want to know before going on: a restart, steps in flight, a run that is stuck."""
     found: Reply = {}
     recent = at.tx.all("last_attempts", account_id=at.account_id, run=run["run"], limit=STUCK_ATTEMPTS + 1)
@@ -276,8 +191,8 @@ def _warnings(at: Context, run: Any) -> Reply:
     return found
 
 
-def _unfinished(at: Context, asked: str) -> list[Reply]:
-    """Recent unfinished runs: the caller may have the name wrong."""
+def unfinished(at: Context, asked: str) -> Reply:
+    """Recent unfinished runs: the caller may have the name wrong. Without a key, how many and when."""
     rows: list[Any] = []
     for status in ("running", "paused", "failed"):
         rows += at.tx.all(
@@ -289,11 +204,23 @@ def _unfinished(at: Context, asked: str) -> list[Reply]:
         )
     rows = [row for row in rows if row["run_id"] != asked and row["seq"] > row["generation_seq"]]
     rows.sort(key=lambda row: row["updated_at"], reverse=True)
-    return [_unfinished_row(at, row) for row in rows[:UNFINISHED_SHOWN]]
+    if not rows:
+        return {}
+    if at.caller.anonymous:
+        return {"unfinished_counted": counted(len(rows), rows[-1]["updated_at"], rows[0]["updated_at"])}
+    shown = (_unfinished_row(at, row) for row in rows)
+    return {"unfinished": list(islice(filter(None, shown), UNFINISHED_SHOWN))}
 
 
-def _unfinished_row(at: Context, run: Any) -> Reply:
+def counted(count: int, oldest: int, newest: int) -> Reply:
+    """What callers without a key are shown instead of labels, since others share their address."""
+    return {"count": count, "oldest_at": rfc3339(oldest), "newest_at": rfc3339(newest)}
+
+
+def _unfinished_row(at: Context, run: Any) -> Reply | None:
     last = at.tx.one("latest_checkpoint", account_id=at.account_id, run=run["run"])
+    if last is None:  # only watch mode forgets the last step of a run
+        return None
     return {
         "run_id": run["run_id"],
         "step": last["step"],

@@ -11,28 +11,26 @@ from hashlib import blake2b
 from typing import Any
 
 from runmemory_core.engine import wording
-from runmemory_core.engine._context import Context, check_attempt
+from runmemory_core.engine._context import Context, check_attempt, find_replay, remember
 from runmemory_core.engine._states import collect_parts, state_body, state_text
+from runmemory_core.engine.attempts import Reported, add_asked, begin_run, counts_after
 from runmemory_core.errors import InvalidRequest
 from runmemory_core.model import Reply
 from runmemory_core.operations.calls import Call, PreparedState
 from runmemory_core.operations.tools import SaveCheckpoint
-from runmemory_core.operations.wire import raw
 from runmemory_core.policy import admission, retention
 from runmemory_core.policy.json_rules import write
 from runmemory_core.store.codec import pack
 
 IN_FLIGHT_KEPT = 50
 _HASHED = tuple(name for name in SaveCheckpoint.model_fields if name not in ("idempotency_key", "state"))
-_EMPTY = PreparedState("{}", 2, ())
+EMPTY = PreparedState("{}", 2, ())
 
 
 def save_checkpoint(at: Context, call: Call) -> Reply:
-    """Store the checkpoint, or preview it in watch mode."""
+    """Store the checkpoint."""
     request = call.request
     assert isinstance(request, SaveCheckpoint)
-    if at.caller.mode == "watch":
-        return _preview(at, call, request)
     run = at.run(request.run_id)
     body = body_hash(call, request)
     if (replayed := _replay(at, run, call, request, body)) is not None:
@@ -48,7 +46,8 @@ def save_checkpoint(at: Context, call: Call) -> Reply:
         call.state.check_size(at.caller.limits)
     _check_done_count(at, run, request)
     at.check_quota()
-    run = run if run is not None else _begin(at, request)
+    if run is None:
+        run = begin_run(at, request.run_id, job=request.job, attempt=request.attempt or 1)
     return _store(at, run, call, request, status=status, body=body)
 
 
@@ -60,31 +59,13 @@ def body_hash(call: Call, request: SaveCheckpoint) -> bytes:
 
 
 def _replay(at: Context, run: Any, call: Call, request: SaveCheckpoint, body: bytes) -> Reply | None:
-    if request.idempotency_key is not None:
-        recorded = at.tx.one("replay", account_id=at.account_id, idempotency_key=request.idempotency_key)
-        if recorded is not None:
-            admission.check_replay(recorded["body"], body)
-            return _answer_again(at, call, request, run=recorded["run"], seq=recorded["number"])
+    if (recorded := find_replay(at, request.idempotency_key)) is not None:
+        admission.check_replay(recorded["body"], body)
+        return _answer_again(at, call, request, run=recorded["run"], seq=recorded["number"])
     if run is None or run["last_body"] != body or request.attempt not in (None, run["attempt"]):
         return None
-    _remember(at, request, run=run["run"], seq=run["seq"], body=body)
+    remember(at, call, run=run["run"], number=run["seq"], body=body)
     return _answer_again(at, call, request, run=run["run"], seq=run["seq"])
-
-
-def _remember(at: Context, request: SaveCheckpoint, *, run: int, seq: int, body: bytes) -> None:
-    """Record what the idempotency key was answered, if there is one."""
-    if request.idempotency_key is None:
-        return
-    at.tx.run(
-        "add_replay",
-        account_id=at.account_id,
-        run=run,
-        idempotency_key=request.idempotency_key,
-        operation="save_checkpoint",
-        body=body,
-        number=seq,
-        now=at.now,
-    )
 
 
 def _answer_again(at: Context, call: Call, request: SaveCheckpoint, *, run: int, seq: int) -> Reply:
@@ -93,7 +74,7 @@ def _answer_again(at: Context, call: Call, request: SaveCheckpoint, *, run: int,
     state, attempt = call.state, None
     if kept is not None:
         state, attempt = state or _state_of(kept, ""), kept["attempt"]
-    return _answer(at, call, request, seq=seq, state=state or _EMPTY, attempt=attempt, replayed=True)
+    return _answer(at, call, request, seq=seq, state=state or EMPTY, attempt=attempt, replayed=True)
 
 
 def _check_done_count(at: Context, run: Any, request: SaveCheckpoint) -> None:
@@ -109,22 +90,6 @@ def _check_done_count(at: Context, run: Any, request: SaveCheckpoint) -> None:
             f"done would hold {count:,} ids; the limit is {limit:,} a run: report ranges or pages instead",
             pointers={"/done": f"at most {limit:,} ids a run"},
         )
-
-
-def _begin(at: Context, request: SaveCheckpoint) -> Any:
-    account_id = at.open_account()
-    number = at.tx.one("next_run", account_id=account_id)["run"]
-    at.tx.run(
-        "add_run",
-        account_id=account_id,
-        run=number,
-        run_id=request.run_id,
-        adapter=None,
-        job=request.job,
-        attempt=request.attempt or 1,
-        now=at.now,
-    )
-    return at.run(request.run_id)
 
 
 def _store(at: Context, run: Any, call: Call, request: SaveCheckpoint, *, status: str, body: bytes) -> Reply:
@@ -150,7 +115,8 @@ def _store(at: Context, run: Any, call: Call, request: SaveCheckpoint, *, status
         metadata=None,
         body=pack(kept),
     )
-    done_count = _add_done(at, run, request)
+    done_count, reported = _report(at, run, request)
+    gap_ms = max(0, at.now - run["updated_at"])
     at.tx.run(
         "advance_run",
         **ids,
@@ -161,11 +127,13 @@ def _store(at: Context, run: Any, call: Call, request: SaveCheckpoint, *, status
         last_body=body,
         in_flight=_in_flight(run["in_flight"], request),
         done_count=done_count,
-        worked_ms=run["worked_ms"] + max(0, at.now - run["updated_at"]),
+        # What is repeated was counted when it was done first.
+        worked_ms=run["worked_ms"] + gap_ms - reported.share(gap_ms),
+        **counts_after(run, reported, gap_ms=gap_ms),
         now=at.now,
     )
     _evict(at, run["run"], seq)
-    _remember(at, request, run=run["run"], seq=seq, body=body)
+    remember(at, call, run=run["run"], number=seq, body=body)
     at.count_call()
     return _answer(at, call, request, seq=seq, state=state, attempt=run["attempt"])
 
@@ -174,7 +142,7 @@ def _previous_state(at: Context, run: Any) -> PreparedState:
     """The state that stays when a save brings none; a new generation begins with an empty one."""
     last = at.tx.one("latest_checkpoint", account_id=at.account_id, run=run["run"])
     if last is None or last["seq"] <= run["generation_seq"]:
-        return _EMPTY
+        return EMPTY
     return _state_of(last, state_text(at, last))
 
 
@@ -183,10 +151,14 @@ def _state_of(checkpoint: Any, text: str) -> PreparedState:
     return PreparedState(text, checkpoint["bytes"], (), removed)
 
 
-def _add_done(at: Context, run: Any, request: SaveCheckpoint) -> int:
+def _report(at: Context, run: Any, request: SaveCheckpoint) -> tuple[int, Reported]:
+    """The new size of the done set with what this save adds to it, and what it reported after a restart."""
     count: int = run["done_count"]
-    for item in request.done or ():
-        added = at.tx.give(
+    if not request.done:
+        return count, add_asked(at, run, [request.step]) if run["restarted"] else Reported(0, 0)
+    repeats = 0
+    for item in request.done:
+        row = at.tx.give(
             "add_done",
             account_id=at.account_id,
             run=run["run"],
@@ -194,8 +166,12 @@ def _add_done(at: Context, run: Any, request: SaveCheckpoint) -> int:
             n=count,
             attempt=run["attempt"],
         )
-        count += added is not None
-    return count
+        if row is None:
+            continue
+        is_new = row["n"] == count
+        count += is_new
+        repeats += not is_new
+    return count, Reported(count - run["done_count"] + repeats, repeats)
 
 
 def _in_flight(before: str | None, request: SaveCheckpoint) -> str | None:
@@ -246,18 +222,3 @@ def _answer(
         if request.attempt is None and attempt > 1:
             reply["unfenced"] = True
     return reply
-
-
-def _preview(at: Context, call: Call, request: SaveCheckpoint) -> Reply:
-    state = call.state or _EMPTY
-    state.check_size(at.caller.limits)
-    reply = at.envelope(
-        understood=f'preview saving "{request.step}" of run {request.run_id}',
-        job=request.job or request.run_id,
-        outcome=wording.would_save(state.size, request.step, state.keys),
-        code="would_save",
-        notices=call.notices,
-    )
-    shown: Reply = {"step": request.step, "bytes": state.size} | wording.removed(state.removed)
-    shown["state"] = raw(state.text)
-    return reply | {"saved": False, "run_id": request.run_id, "step": request.step, "would_save": shown}

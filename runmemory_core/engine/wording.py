@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from runmemory_core.model import KIB, MIB
 from runmemory_core.operations.calls import REMOVED_SHOWN
@@ -41,6 +41,16 @@ def would_save(state_bytes: int, step: str, keys: Sequence[str]) -> str:
         f'Watch-only: would save {size(state_bytes)} after "{step}"{_keys(keys)}. '
         "Nothing stored; with Pro a crash would resume right here."
     )
+
+
+def would_resume(run_id: str, crash_point: Mapping[str, object] | None) -> str:
+    """What a resume reports in watch mode."""
+    begin = f"Watch-only: nothing is stored for {run_id}, so start from the beginning."
+    if crash_point is None:
+        return begin
+    if crash_point["run_status"] == "finished":
+        return f'{begin} With Pro it would be finished after "{crash_point["step"]}".'
+    return f'{begin} With Pro it would resume after "{crash_point["step"]}".'
 
 
 def resuming(run_id: str, step: str, done_count: int, worked_ms: int) -> str:

@@ -12,7 +12,19 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from runmemory_core.model import RunStatus
-from runmemory_core.operations._fields import Absent, Attempt, Key, Lane, Limit, Name, Op, Request, RunId, Shown
+from runmemory_core.operations._fields import (
+    Absent,
+    Attempt,
+    Key,
+    Lane,
+    Limit,
+    Name,
+    Op,
+    Request,
+    RunId,
+    Shown,
+)
+from runmemory_core.operations.tools import Usage
 
 Node = dict[str, Any]
 Metadata = dict[str, Any]
@@ -132,10 +144,14 @@ class ClaimReply(Shown):
 
 
 class CommitReply(Shown):
-    """``missing`` lists part addresses the service lacks; then nothing of the commit was recorded."""
+    """``missing`` lists part addresses the service lacks; then nothing of the commit was recorded.
+
+    ``usage`` is there when the calls of a day are limited.
+    """
 
     seqs: dict[str, int] = Field(default_factory=dict)
     missing: list[str] = Field(default_factory=list)
+    usage: Usage | None = None
 
 
 class FetchReply(Shown):

@@ -144,6 +144,24 @@ class Stuck(Shown):
     fall_back_seq: int | None = None
 
 
+class WouldResume(Shown):
+    """The last step reported in watch mode, from which an acting plan would resume."""
+
+    seq: int
+    step: str
+    saved_at: str
+    bytes: int
+    run_status: RunStatus
+
+
+class Counted(Shown):
+    """What callers without a key see instead of labels: others may share their address."""
+
+    count: int
+    oldest_at: str
+    newest_at: str
+
+
 class ResumeReply(Envelope):
     status: Literal["new", "resumed", "finished"]
     run_id: str
@@ -156,6 +174,8 @@ class ResumeReply(Envelope):
     in_flight: list[str] = Field(default_factory=list)
     stuck: Stuck | None = None
     unfinished: list[UnfinishedRun] = Field(default_factory=list)
+    unfinished_counted: Counted | None = None
+    would_resume: WouldResume | None = None
     replayed: bool = False
 
 
@@ -197,6 +217,7 @@ class CheckpointRow(Shown):
 class ListReply(Envelope):
     checkpoints: list[CheckpointRow]
     cursor: str | None = None
+    counted: Counted | None = None
 
 
 class ReportReply(Envelope):

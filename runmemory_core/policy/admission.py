@@ -78,13 +78,28 @@ def check_expected_seq(run_id: str, expected: int | None, *, current: int) -> No
         )
 
 
-def check_quota(used: int, limit: int | None, *, now_ms: int) -> None:
-    """Raise when the calls of this UTC day are used up."""
+def check_quota(used: int, limit: int | None, *, now_ms: int, what: str = "calls") -> None:
+    """Raise when the calls, or ``what`` else is counted, of this UTC day are used up."""
     if limit is not None and used >= limit:
         reset = next_day(now_ms)
         raise OverQuota(
-            f"all {limit:,} calls of this UTC day are used; nothing was saved: they reset at {rfc3339(reset)}",
+            f"all {limit:,} {what} of this UTC day are used; nothing was saved: they reset at {rfc3339(reset)}",
             limit=limit,
             reset_at=rfc3339(reset),
             retry_after=(reset - now_ms + 999) // 1_000,
+            saved=False,
         )
+
+
+_HINT_FROM = 0.8
+"""From this share of the calls of a day on, replies warn."""
+
+
+def quota_hint(used: int, limit: int, *, now_ms: int) -> str | None:
+    """The warning that comes before the refusal."""
+    if used < limit * _HINT_FROM:
+        return None
+    reset = rfc3339(next_day(now_ms))
+    if used >= limit:
+        return f"all {limit:,} calls of this UTC day are used: saves are refused until {reset}; reading works on"
+    return f"{used:,} of {limit:,} calls of this UTC day are used; after that saves are refused until {reset}"

@@ -11,8 +11,10 @@ from typing import Any
 
 from starlette.types import Send
 
-from runmemory_core.errors import RunMemoryError, StoreError
+from runmemory_core.errors import OverQuota, RunMemoryError
+from runmemory_core.model import DAY_MS
 from runmemory_core.operations.wire import write
+from runmemory_core.policy.times import next_day
 
 logger = logging.getLogger("runmemory.service")
 
@@ -24,6 +26,15 @@ PROBLEM = (b"content-type", b"application/problem+json")
 _OK = 200
 
 
+def rate_limit(limit: int, remaining: int, *, now_ms: int) -> Headers:
+    """The quota in the form of draft-ietf-httpapi-ratelimit-headers-10: the policy, and what is left of it."""
+    seconds = (next_day(now_ms) - now_ms + 999) // 1_000
+    return [
+        (b"ratelimit-policy", f'"day";q={limit};w={DAY_MS // 1_000}'.encode()),
+        (b"ratelimit", f'"day";r={remaining};t={seconds}'.encode()),
+    ]
+
+
 async def answer(send: Send, body: bytes, *, status: int = _OK, headers: Headers | None = None) -> None:
     """Send a whole answer; it is JSON unless ``headers`` begin with another type."""
     length = (b"content-length", str(len(body)).encode())
@@ -32,10 +43,8 @@ async def answer(send: Send, body: bytes, *, status: int = _OK, headers: Headers
     await send({"type": "http.response.body", "body": body})
 
 
-async def refuse(send: Send, error: RunMemoryError) -> None:
-    """Answer with a refusal and what a client should know beside it; a store that fails is logged, too."""
-    if isinstance(error, StoreError):
-        logger.error("%s: %s", error.code, error.detail)
+async def refuse(send: Send, error: RunMemoryError, *, now_ms: int = 0) -> None:
+    """Answer with a refusal and what a client should know beside it."""
     headers: Headers = [PROBLEM]
     if error.http_status == HTTPStatus.UNAUTHORIZED:
         headers.append((b"www-authenticate", b"Bearer"))
@@ -44,6 +53,8 @@ async def refuse(send: Send, error: RunMemoryError) -> None:
         retry_after = 1
     if retry_after is not None:
         headers.append((b"retry-after", str(retry_after).encode()))
+    if isinstance(error, OverQuota):
+        headers += rate_limit(error.facts["limit"], 0, now_ms=now_ms)
     await answer(send, write(error.to_problem()).encode(), status=error.http_status, headers=headers)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import cache
 
 from starlette.exceptions import HTTPException
@@ -12,14 +14,18 @@ from starlette.responses import Response
 from starlette.routing import Route, Router
 from starlette.types import Receive, Scope, Send
 
-from runmemory_core.errors import RunMemoryError, Unavailable
+from runmemory_core.errors import RunMemoryError, StoreError, Unavailable
 from runmemory_core.operations import OPERATIONS
 from runmemory_core.operations.wire import write
 from runmemory_core.service import openapi
 from runmemory_core.service.answers import confess, refuse, refuse_http
+from runmemory_core.service.free_keys import FREE_KEY_PATH, FreeKeyEndpoint
 from runmemory_core.service.rest import Engine, OperationEndpoint, StateEndpoint, wall_clock_ms
 from runmemory_core.service.settings import Settings
+from runmemory_core.service.sweeper import sweep_forever
 from runmemory_core.store import Store
+
+logger = logging.getLogger("runmemory.service")
 
 _HTTP_WORDS = {
     404: "there is nothing at this path; /openapi.json lists what there is",
@@ -35,6 +41,7 @@ class Service(Router):
 
     def __init__(self, store: Store, settings: Settings, *, clock_ms: Callable[[], int]) -> None:
         self.stopping = False
+        self._clock_ms = clock_ms
         self._engine = Engine(store, settings, clock_ms=clock_ms)
         self._operations = {
             operation.path: OperationEndpoint(operation, self._engine) for operation in OPERATIONS.values()
@@ -42,6 +49,7 @@ class Service(Router):
         routes = [Route(path, endpoint, methods=["POST"]) for path, endpoint in self._operations.items()]
         routes += [
             Route("/api/run/{run_id:path}/state", StateEndpoint(self._engine), methods=["GET"]),
+            Route(FREE_KEY_PATH, FreeKeyEndpoint(self._engine), methods=["POST"]),
             Route("/healthz", self._health, methods=["GET"]),
             Route("/openapi.json", describe, methods=["GET"]),
         ]
@@ -61,8 +69,13 @@ class Service(Router):
                 return
             scope["app"] = self  # has the router raise where it would answer by itself
             await super().__call__(scope, receive, send)
-        except RunMemoryError as error:
+        except StoreError as error:
+            # The log is told where the database lies, the caller is not.
+            logger.error("%s: %s", error.code, error.detail)
+            error.detail = error.detail.replace(self._engine.store.where, "the database")
             await refuse(send, error)
+        except RunMemoryError as error:
+            await refuse(send, error, now_ms=self._clock_ms())
         except HTTPException as error:
             words = _HTTP_WORDS.get(error.status_code, error.detail)
             await refuse_http(send, error.status_code, words, error.headers)
@@ -80,7 +93,11 @@ class Service(Router):
     @asynccontextmanager
     async def _lifespan(self, app: object) -> AsyncGenerator[None]:
         del app
+        sweeping = asyncio.create_task(sweep_forever(self._engine))
         yield
+        sweeping.cancel()
+        with suppress(asyncio.CancelledError):
+            await sweeping
         self._engine.close()
 
 

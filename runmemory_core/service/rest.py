@@ -22,7 +22,7 @@ from runmemory_core.operations import Operation
 from runmemory_core.operations.calls import Call, prepare
 from runmemory_core.operations.tools import Resume
 from runmemory_core.operations.wire import write
-from runmemory_core.service.answers import JSON, TEXT, answer
+from runmemory_core.service.answers import JSON, TEXT, Headers, answer, rate_limit
 from runmemory_core.service.auth import Authenticator
 from runmemory_core.service.bodies import read_body, read_json
 from runmemory_core.service.settings import Settings
@@ -50,19 +50,24 @@ class Engine:
         self.settings = settings
         self.clock_ms = clock_ms
         self.threads = ThreadPoolExecutor(settings.reading_threads, thread_name_prefix="runmemory-reader")
-        self.authenticator = Authenticator(store, self.threads, settings)
+        self.authenticator = Authenticator(store, self.threads, settings, clock_ms=clock_ms)
         self._writer = GroupWriter(store)
 
-    async def run(self, call: Call, caller: Caller, *, size_bytes: int) -> bytes:
-        """The JSON of the reply, once what it says is committed."""
+    async def run(self, call: Call, caller: Caller, *, size_bytes: int) -> tuple[bytes, Headers]:
+        """The JSON of the reply and what headers say of it, once what it says is committed."""
         loop = asyncio.get_running_loop()
-        work = partial(perform, call=call, caller=caller, now_ms=self.clock_ms())
+        now_ms = self.clock_ms()
+        work = partial(perform, call=call, caller=caller, now_ms=now_ms)
         if reads_only(call, caller):
-            return await loop.run_in_executor(self.threads, self._read, work)
-        return _encoded(await self._writer.submit_from(loop, work, size_bytes=size_bytes))
+            return await loop.run_in_executor(self.threads, self._read, work, now_ms)
+        return _encoded(await self.write(work, size_bytes=size_bytes), now_ms)
 
-    def _read(self, work: Callable[[Tx], Any]) -> bytes:
-        return _encoded(self.store.read(work))
+    async def write(self, work: Callable[[Tx], Any], *, size_bytes: int = 0) -> Any:
+        """What ``work`` returns, once it is committed together with what else waits."""
+        return await self._writer.submit_from(asyncio.get_running_loop(), work, size_bytes=size_bytes)
+
+    def _read(self, work: Callable[[Tx], Any], now_ms: int) -> tuple[bytes, Headers]:
+        return _encoded(self.store.read(work), now_ms)
 
     async def check(self) -> None:
         """Return when the store answers; raises what it says otherwise."""
@@ -78,8 +83,10 @@ def _format(tx: Tx) -> Any:
     return tx.one("format")
 
 
-def _encoded(reply: Any) -> bytes:
-    return write(reply).encode()
+def _encoded(reply: Any, now_ms: int) -> tuple[bytes, Headers]:
+    usage: dict[str, Any] = reply.get("usage", {})
+    quota = rate_limit(usage["limit"], usage["remaining"], now_ms=now_ms) if "limit" in usage else ()
+    return write(reply).encode(), [JSON, *quota]
 
 
 class OperationEndpoint:
@@ -92,7 +99,7 @@ class OperationEndpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers: dict[bytes, bytes] = dict(scope["headers"])
-        caller = await self._engine.authenticator.caller(headers.get(b"authorization"))
+        caller = await self._engine.authenticator.caller(scope, headers)
         if caller.anonymous and self._operation.group == "store":
             raise AccountRequired(
                 f"{self._operation.path} needs an API key; without one Run Memory only previews the five "
@@ -108,7 +115,8 @@ class OperationEndpoint:
         else:
             loop = asyncio.get_running_loop()
             call = await loop.run_in_executor(self._engine.threads, self._call, body, headers)
-        await answer(send, await self._engine.run(call, caller, size_bytes=len(body)))
+        reply, described = await self._engine.run(call, caller, size_bytes=len(body))
+        await answer(send, reply, headers=described)
 
     def _limit(self, caller: Caller) -> int:
         settings = self._engine.settings
@@ -148,8 +156,7 @@ class StateEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         engine = self._engine
         request = Request(scope, receive)
-        authorization = dict(scope["headers"]).get(b"authorization")
-        caller = await engine.authenticator.caller(authorization)
+        caller = await engine.authenticator.caller(scope, dict(scope["headers"]))
         seq, offset, length = (_number(request, name) for name in ("seq", "offset", "length"))
         asked = prepare("resume", {"run_id": request.path_params["run_id"], "seq": seq, "peek": True}).request
         assert isinstance(asked, Resume)

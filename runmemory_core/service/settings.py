@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -11,6 +12,8 @@ from typing import Any
 from runmemory_core.errors import InvalidRequest
 from runmemory_core.model import MIB
 
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
 _LARGEST_PORT = 65_535
 _USERINFO = re.compile(r"(?<=//)[^/?#]*@")
 _PASSWORD = re.compile(r"(password=)[^&]*", re.IGNORECASE)
@@ -18,13 +21,15 @@ _PASSWORD = re.compile(r"(password=)[^&]*", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Settings:
-    """How to serve; ``RUNMEMORY_DATABASE``, ``RUNMEMORY_HOST`` and ``RUNMEMORY_PORT`` set the first three."""
+    """How to serve; ``RUNMEMORY_DATABASE``, ``_HOST``, ``_PORT`` and ``_TRUSTED_PROXIES`` set what they name."""
 
     database: str
     host: str = "127.0.0.1"
     port: int = 8787
     """0 takes any free one."""
     access_log: bool = False
+    trusted_proxies: tuple[Network, ...] = ()
+    """Only these are believed when they say for whom they call (X-Forwarded-For)."""
 
     run_body_bytes: int = MIB
     store_body_bytes: int = 24 * MIB
@@ -39,6 +44,11 @@ class Settings:
     """So long may a client take for a request's head, or stay silent between two requests. Bodies too, and a
     second more for each `body_bytes_a_second` that arrived."""
     body_bytes_a_second: int = 262_144
+
+    sweep_seconds: float = 60.0
+    """Between two walks through what may have expired."""
+    sweep_pause_seconds: float = 0.25
+    """Between two pieces of a walk."""
 
     def __repr__(self) -> str:
         return f"Settings({masked(self.database)!r}, host={self.host!r}, port={self.port})"
@@ -59,7 +69,9 @@ def from_environment(
         "host": host or environment.get("RUNMEMORY_HOST") or None,
         "port": _port(port if port is not None else text),
     }
+    proxies = environment.get("RUNMEMORY_TRUSTED_PROXIES") or ""
     return Settings(
+        trusted_proxies=tuple(_network(text) for text in proxies.replace(",", " ").split()),
         database=database or environment.get("RUNMEMORY_DATABASE") or default_database(),
         access_log=access_log,
         **{name: value for name, value in given.items() if value is not None},
@@ -74,6 +86,16 @@ def variables(environment: Mapping[str, str] = os.environ) -> list[str]:
 def masked(url: str) -> str:
     """A database's address without the credentials it may hold."""
     return _PASSWORD.sub(r"\1****", _USERINFO.sub("****@", url))
+
+
+def _network(text: str) -> Network:
+    try:
+        return ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        raise InvalidRequest(
+            f"{text!r} in RUNMEMORY_TRUSTED_PROXIES is no address: use one such as 10.0.0.7 or 10.0.0.0/8",
+            pointers={"/trusted_proxies": "not an address"},
+        ) from None
 
 
 def _port(given: int | str | None) -> int | None:

@@ -4,10 +4,35 @@
 SELECT user_version AS format FROM pragma_user_version;
 
 -- name: account_by_name
-SELECT account_id FROM accounts WHERE name = :name;
+SELECT account_id, plan, salt FROM accounts WHERE name = :name;
 
 -- name: add_account
-INSERT INTO accounts (name, created_at) VALUES (:name, :now) RETURNING account_id;
+INSERT INTO accounts (name, created_at, plan, salt) VALUES (:name, :now, :plan, randomblob(16))
+RETURNING account_id, plan, salt;
+
+-- name: rename_account
+UPDATE accounts SET name = :name WHERE account_id = :account_id;
+
+-- name: set_plan
+UPDATE accounts SET plan = :plan WHERE account_id = :account_id;
+
+-- name: forget_idle_account
+DELETE FROM accounts WHERE account_id = :account_id
+    AND NOT EXISTS (SELECT 1 FROM usage u WHERE u.account_id = :account_id);
+
+-- name: watching_accounts
+SELECT a.account_id, a.created_at, EXISTS (SELECT 1 FROM runs r WHERE r.account_id = a.account_id) AS has_runs,
+    EXISTS (SELECT 1 FROM api_keys k WHERE k.account_id = a.account_id) AS has_keys
+FROM accounts a WHERE a.plan = 'watch' AND a.account_id > :after ORDER BY a.account_id LIMIT :limit;
+
+-- name: address_keys
+SELECT period, body FROM address_keys WHERE account_id = 0 AND period >= :since ORDER BY period DESC;
+
+-- name: add_address_key
+INSERT INTO address_keys (account_id, period, body) VALUES (0, :period, randomblob(32)) ON CONFLICT DO NOTHING;
+
+-- name: forget_address_keys
+DELETE FROM address_keys WHERE account_id = 0 AND period < :since;
 
 -- name: key_by_hash
 SELECT k.account_id, k.key_id, k.plan, k.revoked_at, a.name AS account
@@ -31,6 +56,12 @@ SELECT calls FROM usage WHERE account_id = :account_id AND day = :day;
 INSERT INTO usage (account_id, day, calls) VALUES (:account_id, :day, 1)
 ON CONFLICT (account_id, day) DO UPDATE SET calls = calls + 1 RETURNING calls;
 
+-- name: usage_since
+SELECT day, calls FROM usage WHERE account_id = :account_id AND day >= :since ORDER BY day;
+
+-- name: forget_usage
+DELETE FROM usage WHERE account_id = :account_id AND day < :before;
+
 -- name: run
 SELECT * FROM runs WHERE account_id = :account_id AND run_id = :run_id;
 
@@ -45,12 +76,13 @@ VALUES (:account_id, :run, :run_id, :adapter, :job, 'running', 0, 1, 0, :attempt
 -- name: begin_attempt
 UPDATE runs SET attempt = :attempt, status = 'running', error = NULL, generation = :generation,
     generation_seq = :generation_seq, done_count = :done_count, worked_ms = :worked_ms, last_body = NULL,
-    in_flight = :in_flight, updated_at = :now
+    in_flight = :in_flight, restarted = :restarted, asks = 0, repeats = 0, repeated_ms = 0, updated_at = :now
 WHERE account_id = :account_id AND run = :run;
 
 -- name: advance_run
 UPDATE runs SET seq = :seq, status = :status, error = :error, job = :job, last_body = :last_body,
-    in_flight = :in_flight, done_count = :done_count, worked_ms = :worked_ms, updated_at = :now
+    in_flight = :in_flight, done_count = :done_count, worked_ms = :worked_ms, asks = :asks, repeats = :repeats,
+    repeated_ms = :repeated_ms, updated_at = :now
 WHERE account_id = :account_id AND run = :run;
 
 -- name: advance_adapter_run
@@ -67,7 +99,7 @@ WHERE account_id = :account_id AND run = :run;
 -- name: revive_run
 UPDATE runs SET deleted_at = NULL, adapter = :adapter, job = :job, status = 'running', error = NULL, seq = 0,
     generation = generation + 1, generation_seq = 0, attempt = :attempt, done_count = 0, worked_ms = 0,
-    created_at = :now, updated_at = :now
+    restarted = 0, asks = 0, repeats = 0, repeated_ms = 0, created_at = :now, updated_at = :now
 WHERE account_id = :account_id AND run = :run;
 
 -- name: runs_with_status
@@ -78,17 +110,25 @@ ORDER BY run DESC LIMIT :limit;
 SELECT * FROM runs WHERE account_id = :account_id AND adapter = :adapter AND deleted_at IS NULL ORDER BY run;
 
 -- name: runs_since
-SELECT * FROM runs WHERE account_id = :account_id AND updated_at >= :since AND deleted_at IS NULL;
-
--- name: saved_since
-SELECT count(*) AS count FROM checkpoints c JOIN runs r USING (account_id, run)
-WHERE r.account_id = :account_id AND r.updated_at >= :since AND c.saved_at >= :since;
+SELECT r.run_id, r.adapter, r.status, r.seq, r.created_at, r.updated_at, (SELECT count(*) FROM checkpoints c
+    WHERE c.account_id = r.account_id AND c.run = r.run AND c.saved_at >= :since) AS kept
+FROM runs r WHERE r.account_id = :account_id AND r.updated_at >= :since AND r.deleted_at IS NULL;
 
 -- name: add_attempt
 INSERT INTO attempts (account_id, run, attempt, generation, started_at, from_seq, restart, crash_step, crash_at,
-    crash_error, lost_ms)
+    crash_error, lost_ms, abandoned, handed, handed_ms)
 VALUES (:account_id, :run, :attempt, :generation, :now, :from_seq, :restart, :crash_step, :crash_at,
-    :crash_error, :lost_ms);
+    :crash_error, :lost_ms, :abandoned, :handed, :handed_ms);
+
+-- name: end_attempt
+UPDATE attempts SET asks = :asks, repeats = :repeats, repeated_ms = :repeated_ms
+WHERE account_id = :account_id AND run = :run AND attempt = :attempt;
+
+-- name: forget_attempts
+DELETE FROM attempts WHERE account_id = :account_id AND run = :run AND attempt <= :through;
+
+-- name: forget_attempts_before
+DELETE FROM attempts WHERE account_id = :account_id AND run = :run AND started_at < :before;
 
 -- name: attempt
 SELECT * FROM attempts WHERE account_id = :account_id AND run = :run AND attempt = :attempt;
@@ -97,8 +137,27 @@ SELECT * FROM attempts WHERE account_id = :account_id AND run = :run AND attempt
 SELECT * FROM attempts WHERE account_id = :account_id AND run = :run ORDER BY attempt DESC LIMIT :limit;
 
 -- name: attempts_since
-SELECT a.*, r.run_id FROM attempts a JOIN runs r USING (account_id, run)
-WHERE a.account_id = :account_id AND a.started_at >= :since AND a.restart = 1 ORDER BY a.started_at;
+SELECT r.run_id, r.status, a.restart, a.abandoned, a.crash_step, a.crash_at, a.crash_error, a.lost_ms, a.handed,
+    a.handed_ms,
+    CASE WHEN a.attempt = r.attempt THEN r.asks ELSE a.asks END AS asks,
+    CASE WHEN a.attempt = r.attempt THEN r.repeats ELSE a.repeats END AS repeats,
+    CASE WHEN a.attempt = r.attempt THEN r.repeated_ms ELSE a.repeated_ms END AS repeated_ms
+FROM attempts a JOIN runs r USING (account_id, run)
+WHERE a.account_id = :account_id AND a.started_at >= :since AND (a.restart = 1 OR a.abandoned = 1)
+    AND r.updated_at >= :since
+ORDER BY a.started_at;
+
+-- name: add_asked
+INSERT INTO asked (account_id, run, item, first, attempt, asked_at)
+VALUES (:account_id, :run, :item, :attempt, :attempt, :now)
+ON CONFLICT (account_id, run, item) DO UPDATE SET attempt = :attempt, asked_at = :now WHERE attempt < :attempt
+RETURNING first;
+
+-- name: clear_asked
+DELETE FROM asked WHERE account_id = :account_id AND run = :run;
+
+-- name: forget_asked
+DELETE FROM asked WHERE account_id = :account_id AND run = :run AND asked_at < :before;
 
 -- name: add_checkpoint
 INSERT INTO checkpoints (account_id, run, seq, lane, key, parent, step, attempt, bytes, saved_at, removed,
@@ -130,16 +189,28 @@ SELECT * FROM checkpoints WHERE account_id = :account_id AND run = :run AND lane
 ORDER BY key DESC LIMIT 1;
 
 -- name: checkpoint_rows
-SELECT r.run, r.run_id, r.status, r.updated_at, c.seq, c.step, c.bytes, c.saved_at, coalesce(l.name, '') AS lane
+SELECT r.run, r.run_id, r.status, r.updated_at, r.seq AS run_seq, c.seq, c.step, c.bytes, c.saved_at,
+    coalesce(l.name, '') AS lane
 FROM checkpoints c JOIN runs r USING (account_id, run) LEFT JOIN lanes l USING (account_id, run, lane)
 WHERE c.account_id = :account_id AND c.run = :run AND c.seq < :before ORDER BY c.seq DESC LIMIT :limit;
 
 -- name: all_checkpoint_rows
-SELECT r.run, r.run_id, r.status, r.updated_at, c.seq, c.step, c.bytes, c.saved_at, coalesce(l.name, '') AS lane
-FROM checkpoints c JOIN runs r USING (account_id, run) LEFT JOIN lanes l USING (account_id, run, lane)
-WHERE c.account_id = :account_id AND (NOT :unfinished OR r.status <> 'finished')
-    AND (c.saved_at, c.run, c.seq) < (:saved_at, :run, :before)
-ORDER BY c.saved_at DESC, c.run DESC, c.seq DESC LIMIT :limit;
+SELECT * FROM (
+    SELECT r.run, r.run_id, r.status, r.updated_at, r.seq AS run_seq, c.seq, c.step, c.bytes, c.saved_at,
+        coalesce(l.name, '') AS lane, row_number() OVER (PARTITION BY c.run ORDER BY c.seq DESC) AS place
+    FROM checkpoints c JOIN runs r USING (account_id, run) LEFT JOIN lanes l USING (account_id, run, lane)
+    WHERE c.account_id = :account_id AND (NOT :unfinished OR r.status <> 'finished')
+) WHERE place <= :of_each AND (saved_at, run, seq) < (:saved_at, :run, :before)
+ORDER BY saved_at DESC, run DESC, seq DESC LIMIT :limit;
+
+-- name: checkpoint_counts
+SELECT count(*) AS count, min(saved_at) AS oldest, max(saved_at) AS newest
+FROM checkpoints c JOIN runs r USING (account_id, run)
+WHERE c.account_id = :account_id AND (:run_id IS NULL OR r.run_id = :run_id)
+    AND (NOT :unfinished OR r.status <> 'finished');
+
+-- name: has_checkpoints
+SELECT 1 FROM checkpoints WHERE account_id = :account_id LIMIT 1;
 
 -- name: adapter_checkpoints
 SELECT c.run, c.seq, c.key, c.lane, c.metadata, l.name AS lane_name, r.run_id
@@ -182,20 +253,16 @@ SELECT * FROM checkpoints WHERE account_id = :account_id AND run = :run ORDER BY
 -- name: delete_checkpoint
 DELETE FROM checkpoints WHERE account_id = :account_id AND run = :run AND seq = :seq;
 
+-- name: forget_checkpoints_before
+DELETE FROM checkpoints WHERE account_id = :account_id AND run = :run AND saved_at < :before;
+
 -- name: evict_checkpoints
 DELETE FROM checkpoints WHERE account_id = :account_id AND run = :run AND seq <= :through AND key IS NULL;
 
--- name: expired_runs
-SELECT r.*, a.name AS account FROM runs r JOIN accounts a USING (account_id)
-WHERE r.account_id = :account_id AND r.updated_at < :before AND r.status <> 'paused' AND r.deleted_at IS NULL
-LIMIT :limit;
-
--- name: accounts
-SELECT account_id, name FROM accounts;
-
--- name: old_tombstones
-SELECT account_id, run FROM runs WHERE account_id = :account_id AND status = 'deleted' AND deleted_at < :before
-LIMIT :limit;
+-- name: runs_after
+SELECT r.account_id, r.run, r.run_id, r.status, r.updated_at, r.deleted_at, a.name AS account, a.plan
+FROM runs r JOIN accounts a USING (account_id)
+WHERE (r.account_id, r.run) > (:account_id, :run) ORDER BY r.account_id, r.run LIMIT :limit;
 
 -- name: forget_run
 DELETE FROM runs WHERE account_id = :account_id AND run = :run;
@@ -281,7 +348,7 @@ FROM checkpoints WHERE account_id = :account_id AND run = :run;
 
 -- name: add_done
 INSERT INTO done (account_id, run, item, n, attempt) VALUES (:account_id, :run, :item, :n, :attempt)
-ON CONFLICT DO NOTHING RETURNING n;
+ON CONFLICT (account_id, run, item) DO UPDATE SET attempt = :attempt WHERE attempt < :attempt RETURNING n;
 
 -- name: known_done
 SELECT count(*) AS count FROM done
@@ -310,10 +377,10 @@ DELETE FROM attempts WHERE account_id = :account_id AND run = :run;
 
 -- name: replay
 SELECT operation, body, run, number FROM replays
-WHERE account_id = :account_id AND idempotency_key = :idempotency_key;
+WHERE account_id = :account_id AND idempotency_key = :idempotency_key AND answered_at >= :since;
 
 -- name: add_replay
-INSERT INTO replays (account_id, idempotency_key, operation, body, run, number, answered_at)
+INSERT OR REPLACE INTO replays (account_id, idempotency_key, operation, body, run, number, answered_at)
 VALUES (:account_id, :idempotency_key, :operation, :body, :run, :number, :now);
 
 -- name: forget_replays

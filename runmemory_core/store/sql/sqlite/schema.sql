@@ -1,10 +1,13 @@
 -- Every primary key starts with account_id. Times are milliseconds since 1970 in UTC.
 -- account_id and run are small integers that stand for the names, because they are in every row.
 
+-- The plan says for how long an account's runs are kept; salt is the key of the hashes kept for it.
 CREATE TABLE accounts (
     account_id INTEGER PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
     created_at INTEGER NOT NULL
+    , plan TEXT NOT NULL DEFAULT 'own',
+    salt BLOB
 );
 
 -- Keys themselves are never kept: key_sha256 is the SHA-256 of the whole key.
@@ -29,6 +32,8 @@ CREATE TABLE usage (
 -- in_flight is a JSON list of announced steps. generation_seq is the seq at which the generation began:
 -- checkpoints up to it belong to earlier ones. worked_ms adds up the gaps between saves of one attempt.
 -- A deleted run stays as a tombstone: deleted_at is set and everything below it is gone.
+-- The last four are about the attempt under way, for the weekly report: whether it followed a restart, steps reported,
+-- how many of them an earlier attempt had reported, and the time these took. Each save writes this row anyway.
 CREATE TABLE runs (
     account_id INTEGER NOT NULL,
     run INTEGER NOT NULL,
@@ -48,6 +53,10 @@ CREATE TABLE runs (
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL,
     deleted_at INTEGER,
+    restarted INTEGER NOT NULL DEFAULT 0,
+    asks INTEGER NOT NULL DEFAULT 0,
+    repeats INTEGER NOT NULL DEFAULT 0,
+    repeated_ms INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (account_id, run),
     UNIQUE (account_id, run_id)
 );
@@ -117,7 +126,8 @@ CREATE TABLE done (
 
 CREATE INDEX done_in_order ON done (account_id, run, n);
 
--- What the weekly report needs: how each attempt began and what the one before it left.
+-- What the weekly report needs: how each attempt began, what the one before it left, what it was handed (done ids,
+-- and how long they took at first), and once it ended what it reported. abandoned: it started over a running run.
 CREATE TABLE attempts (
     account_id INTEGER NOT NULL,
     run INTEGER NOT NULL,
@@ -130,6 +140,12 @@ CREATE TABLE attempts (
     crash_at INTEGER,
     crash_error TEXT,
     lost_ms INTEGER,
+    abandoned INTEGER NOT NULL DEFAULT 0,
+    handed INTEGER NOT NULL DEFAULT 0,
+    handed_ms INTEGER NOT NULL DEFAULT 0,
+    asks INTEGER NOT NULL DEFAULT 0,
+    repeats INTEGER NOT NULL DEFAULT 0,
+    repeated_ms INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (account_id, run, attempt)
 ) WITHOUT ROWID;
 
@@ -144,3 +160,23 @@ CREATE TABLE replays (
     answered_at INTEGER NOT NULL,
     PRIMARY KEY (account_id, idempotency_key)
 );
+
+-- Keyed hashes of steps: in watch mode of each one reported, otherwise of the labels of an attempt after a restart.
+-- attempt is the last that reported it, first the first one.
+CREATE TABLE asked (
+    account_id INTEGER NOT NULL,
+    run INTEGER NOT NULL,
+    item BLOB NOT NULL,
+    first INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    asked_at INTEGER NOT NULL,
+    PRIMARY KEY (account_id, run, item)
+) WITHOUT ROWID;
+
+-- Keys under which addresses of callers without an API key are hashed; account_id is 0, they belong to none.
+CREATE TABLE address_keys (
+    account_id INTEGER NOT NULL,
+    period INTEGER NOT NULL,
+    body BLOB NOT NULL,
+    PRIMARY KEY (account_id, period)
+) WITHOUT ROWID;
