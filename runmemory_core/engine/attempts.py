@@ -28,7 +28,9 @@ class Reported:
         return length_ms * self.repeats // self.asks if self.asks else 0
 
 
-def begin_run(at: Context, run_id: str, *, buried: Any = None, job: str | None = None, attempt: int = 1) -> Any:
+def begin_run(
+    at: Context, run_id: str, *, buried: Any = None, job: str | None = None, attempt: int = 1
+) -> Any:
     """The row of a run nobody knows, or of one that was deleted; its first attempt is not recorded yet."""
     account_id = at.open_account()
     if buried is not None:

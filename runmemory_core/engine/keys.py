@@ -77,9 +77,13 @@ def issue_free_key(tx: Tx, key_sha256: bytes, *, key_id: str, caller: Caller, no
     # A day of its own name keeps these apart from the calls of that day.
     day = f"{day_of(now_ms)} keys"
     row = tx.one("usage", account_id=at.account_id, day=day)
-    admission.check_quota(0 if row is None else row["calls"], FREE_KEYS_A_DAY, now_ms=now_ms, what="free keys")
+    admission.check_quota(
+        0 if row is None else row["calls"], FREE_KEYS_A_DAY, now_ms=now_ms, what="free keys"
+    )
     tx.give("count_call", account_id=at.open_account(), day=day)
-    _add_key(tx, key_sha256, key_id=key_id, account=_FREE + key_id, plan=Plan.WATCH, label="free", now_ms=now_ms)
+    _add_key(
+        tx, key_sha256, key_id=key_id, account=_FREE + key_id, plan=Plan.WATCH, label="free", now_ms=now_ms
+    )
 
 
 def _add_key(

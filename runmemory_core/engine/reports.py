@@ -45,7 +45,9 @@ def list_rows(at: Context, request: ListCheckpoints, *, limits: Limits, would: s
     return reply
 
 
-def _listed(at: Context, request: ListCheckpoints, count: int, would: str, notices: tuple[str, ...] = ()) -> Reply:
+def _listed(
+    at: Context, request: ListCheckpoints, count: int, would: str, notices: tuple[str, ...] = ()
+) -> Reply:
     subject = f"run {request.run_id}" if request.run_id else "all runs"
     each = at.caller.limits.listed_of_each_run
     if not request.run_id and not at.caller.anonymous:

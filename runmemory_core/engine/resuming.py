@@ -71,7 +71,9 @@ def body_hash(request: Resume) -> bytes:
 def answer(at: Context, request: Resume, run: Any) -> Reply:
     """What ``run`` left, or that nothing is known of it."""
     if run is None and request.seq is not None:
-        raise NotFound(f"there is no run {request.run_id} in this account, so no checkpoint {request.seq} of it")
+        raise NotFound(
+            f"there is no run {request.run_id} in this account, so no checkpoint {request.seq} of it"
+        )
     checkpoint = None if run is None else find_checkpoint(at, request, run)
     if run is None or checkpoint is None:
         return _new(at, request, run)
@@ -181,7 +183,9 @@ def warnings(at: Context, run: Any) -> Reply:
         found["restart"] = True
     if run["in_flight"]:
         found["in_flight"] = json.loads(run["in_flight"])
-    idle = [row for row in recent[1:] if row["from_seq"] == run["seq"] and row["generation"] == run["generation"]]
+    idle = [
+        row for row in recent[1:] if row["from_seq"] == run["seq"] and row["generation"] == run["generation"]
+    ]
     if len(idle) == STUCK_ATTEMPTS and run["seq"] == recent[0]["from_seq"]:
         found["stuck"] = {"attempts": len(idle), "from_seq": run["seq"]}
         before = run["seq"] - 1

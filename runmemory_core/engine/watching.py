@@ -155,7 +155,9 @@ def _begin(at: Context, call: Call, request: Resume, run: Any) -> Any:
 
 def _new_run(at: Context, request: Resume, before: Any, run: Any) -> Reply:
     if request.seq is not None:
-        raise NotFound(f"there is no checkpoint {request.seq} of run {request.run_id}: watch mode stores none")
+        raise NotFound(
+            f"there is no checkpoint {request.seq} of run {request.run_id}: watch mode stores none"
+        )
     crash_point = None if request.start_over else _crash_point(at, before)
     reply = at.envelope(
         understood=f"{'look at' if request.peek else 'resume'} run {request.run_id}",

@@ -101,5 +101,7 @@ def quota_hint(used: int, limit: int, *, now_ms: int) -> str | None:
         return None
     reset = rfc3339(next_day(now_ms))
     if used >= limit:
-        return f"all {limit:,} calls of this UTC day are used: saves are refused until {reset}; reading works on"
+        return (
+            f"all {limit:,} calls of this UTC day are used: saves are refused until {reset}; reading works on"
+        )
     return f"{used:,} of {limit:,} calls of this UTC day are used; after that saves are refused until {reset}"

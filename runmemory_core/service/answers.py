@@ -11,7 +11,7 @@ from typing import Any
 
 from starlette.types import Send
 
-from runmemory_core.errors import OverQuota, RunMemoryError
+from runmemory_core.errors import OverQuota, RunMemoryError, StoreError
 from runmemory_core.model import DAY_MS
 from runmemory_core.operations.wire import write
 from runmemory_core.policy.times import next_day
@@ -56,6 +56,13 @@ async def refuse(send: Send, error: RunMemoryError, *, now_ms: int = 0) -> None:
     if isinstance(error, OverQuota):
         headers += rate_limit(error.facts["limit"], 0, now_ms=now_ms)
     await answer(send, write(error.to_problem()).encode(), status=error.http_status, headers=headers)
+
+
+async def refuse_store(send: Send, error: StoreError, *, where: str) -> None:
+    """Answer that the store failed; only the log is told ``where`` it lies."""
+    logger.error("%s: %s", error.code, error.detail)
+    error.detail = error.detail.replace(where, "the database")
+    await refuse(send, error)
 
 
 async def refuse_http(send: Send, status: int, detail: str, headers: Mapping[str, str] | None = None) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import cache
@@ -18,14 +17,12 @@ from runmemory_core.errors import RunMemoryError, StoreError, Unavailable
 from runmemory_core.operations import OPERATIONS
 from runmemory_core.operations.wire import write
 from runmemory_core.service import openapi
-from runmemory_core.service.answers import confess, refuse, refuse_http
+from runmemory_core.service.answers import confess, refuse, refuse_http, refuse_store
 from runmemory_core.service.free_keys import FREE_KEY_PATH, FreeKeyEndpoint
 from runmemory_core.service.rest import Engine, OperationEndpoint, StateEndpoint, wall_clock_ms
 from runmemory_core.service.settings import Settings
 from runmemory_core.service.sweeper import sweep_forever
 from runmemory_core.store import Store
-
-logger = logging.getLogger("runmemory.service")
 
 _HTTP_WORDS = {
     404: "there is nothing at this path; /openapi.json lists what there is",
@@ -70,10 +67,7 @@ class Service(Router):
             scope["app"] = self  # has the router raise where it would answer by itself
             await super().__call__(scope, receive, send)
         except StoreError as error:
-            # The log is told where the database lies, the caller is not.
-            logger.error("%s: %s", error.code, error.detail)
-            error.detail = error.detail.replace(self._engine.store.where, "the database")
-            await refuse(send, error)
+            await refuse_store(send, error, where=self._engine.store.where)
         except RunMemoryError as error:
             await refuse(send, error, now_ms=self._clock_ms())
         except HTTPException as error:
