@@ -26,7 +26,7 @@ FREE_KEYS_A_DAY = 10
 
 _ANONYMOUS = "anonymous:"
 _FREE = "free:"
-_RESERVED = (_ANONYMOUS, _FREE, WATCHING)
+_RESERVED = ("anonymous", _FREE, WATCHING)
 _DIGEST_BYTES = 16
 
 

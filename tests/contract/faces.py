@@ -9,7 +9,7 @@ import asyncio
 import inspect
 import socket
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import replace
 from functools import partial, wraps
@@ -167,9 +167,9 @@ class LimitingAuthenticator(Authenticator):
 
     limits: dict[bytes, Limits]
 
-    async def caller(self, authorization: bytes | None) -> Caller:
-        caller = await super().caller(authorization)
-        limits = self.limits.get(authorization or b"")
+    async def caller(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Caller:
+        caller = await super().caller(scope, headers)
+        limits = self.limits.get(headers.get(b"authorization", b""))
         return caller if limits is None else replace(caller, limits=limits)
 
 
@@ -183,7 +183,7 @@ class HttpFace(Face):
         settings = Settings(database=f"sqlite:///{self.path}")
         served.app = service = create_app(self._store, settings, clock_ms=self.clock)
         engine = service._engine
-        self._callers = LimitingAuthenticator(self._store, engine.threads, settings)
+        self._callers = LimitingAuthenticator(self._store, engine.threads, settings, clock_ms=self.clock)
         self._callers.limits = {}
         engine.authenticator = self._callers
         self._closing += [self._store.close, engine.close]

@@ -57,8 +57,14 @@ RULES: dict[str, str] = {
     "SAV-18": "Order is seq, whatever the clock does.",
     # watch
     "WAT-01": "In watch a save previews the exact redacted state, its size and what was removed.",
-    "WAT-02": "In watch no call changes the database.",
+    "WAT-02": "In watch no state is stored: only run ids, step labels, sizes, times, keyed hashes and counters.",
     "WAT-03": "In watch the storage interface refuses to write.",
+    "WAT-04": "In watch a resume is new and names the crash point that acting would resume from.",
+    "WAT-05": "In watch list_checkpoints shows what would have been kept.",
+    "WAT-06": "What an account kept before it became watch stays readable, and the reply says it is not newer.",
+    "WAT-07": "Watch is metered by day; resumes are recorded over quota too.",
+    "WAT-08": "In watch the report counts asks after restarts, those that could have been skipped, and their time.",
+    "WAT-09": "What watch recorded goes after 8 days.",
     # lists, reports, usage
     "LST-01": "list_checkpoints shows one run's checkpoints, newest first, page by page.",
     "LST-02": "list_checkpoints shows all runs' checkpoints, newest first, page by page.",

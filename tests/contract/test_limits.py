@@ -32,8 +32,7 @@ def test_over_quota_nothing_is_saved_and_reading_works(face: Face) -> None:
     calls = [
         lambda: client.save_checkpoint("import", "three"),
         lambda: client.save_checkpoint("another", "one"),
-        lambda: client.resume("import"),
-        lambda: client.resume("another"),
+        lambda: client.resume("import", start_over=True),
         lambda: client.store.commit("graph", "langgraph", operations=[put], parts={}),
     ]
     for call in calls:
@@ -45,7 +44,10 @@ def test_over_quota_nothing_is_saved_and_reading_works(face: Face) -> None:
             "limit": 3,
             "reset_at": "2026-03-02T00:00:00.000Z",
             "retry_after": DAY // 2 // 1_000,
+            "saved": False,
         }
+    # What nobody began yet begins without being recorded.
+    assert client.resume("another").attempt is None
     assert face.dump() == before
     assert checkpoint_of(client.resume("import", peek=True)).state == {"a": 1}
     assert len(client.list_checkpoints("import").checkpoints) == 2

@@ -102,8 +102,19 @@ def test_the_report_counts_a_week_and_names_each_crash_point(face: Face, client:
     before = face.dump()
     report = client.weekly_report()
     assert face.dump() == before
-    assert report.numbers == {"runs": 2, "finished": 1, "checkpoints": 3, "restarts": 2}
-    assert "import stopped after \"two\" on 2026-03-08 at 13:00 UTC: KeyError: 'price'." in report.text
+    assert report.numbers == {
+        "runs": 2,
+        "finished": 1,
+        "checkpoints": 3,
+        "restarts": 2,
+        "abandoned": 0,
+        "asks": 1,
+        "skipped": 0,
+        "repeated": 0,
+        "new": 1,
+        "not_repeated_ms": HOUR,
+    }
+    assert "import stopped after \"two\" on 2026-03-08 at 13:00 UTC: KeyError: 'price'. About 60 minutes of work was lost." in report.text
     assert "silent stopped before its first checkpoint on 2026-03-08 at 14:00 UTC." in report.text
     assert "long ago" not in report.text
 

@@ -1,12 +1,23 @@
-"""Watch mode: everything is previewed, nothing is stored."""
+"""Watch mode: everything is previewed, no state is stored."""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+
 import pytest
 
-from runmemory_core import AccountRequired, Client, RunMemoryError, StateTooLarge
-from runmemory_core.model import Plan
-from tests.contract.faces import Face
+from runmemory_core import (
+    AccountRequired,
+    Client,
+    IdempotencyKeyReused,
+    NotFound,
+    OverQuota,
+    RunMemoryError,
+    StateTooLarge,
+)
+from runmemory_core.model import Limits, Plan
+from tests.contract.faces import MINUTE, Face, checkpoint_of
 
 
 @pytest.mark.rule("WAT-01")
@@ -38,23 +49,148 @@ def test_a_preview_shows_exactly_what_would_be_saved(face: Face) -> None:
 
 
 @pytest.mark.rule("WAT-02")
-def test_in_watch_no_call_changes_the_database(face: Face) -> None:
+def test_in_watch_no_state_is_stored(face: Face) -> None:
     acting = face.client()
     acting.save_checkpoint("import", "one", state={"a": 1})
-    watching = [face.client(account=name, plan=Plan.WATCH) for name in ("default", "visitor")]
+    acting.resume("import")
+    client = face.client(account="visitor", plan=Plan.WATCH)
+    kept = [line for line in face.dump() if "INTO \"checkpoints\"" in line]
+    state = {"cursor": "canary-state", "batch": ["canary-state"] * 50, "password": "canary-secret"}
+    for number in range(3):
+        client.resume("new", idempotency_key=f"r{number}")
+        client.save_checkpoint(
+            "new",
+            f"label {number}",
+            state=state,
+            done=[f"canary-id {number}"],
+            next_step="canary-next",
+            error="canary-error",
+            job="canary-job",
+            idempotency_key=f"s{number}",
+        )
+    client.resume("new", start_over=True)
+    client.save_checkpoint("new", "end", state=state, status="finished")
+    client.weekly_report()
+    client.list_checkpoints()
+    dump = face.dump()
+    assert "canary" not in "\n".join(dump)
+    assert b"canary" not in b"".join(file.read_bytes() for file in face.path.parent.glob("runs.db*"))
+    # What is recorded is told apart from what is kept by its empty body.
+    added = [line for line in dump if "INTO \"checkpoints\"" in line and line not in kept]
+    assert len(added) == 4
+    assert all(line.endswith("X'');") for line in added)
+    assert {table for table, count in rows(dump).items() if count} <= {
+        *("accounts", "api_keys", "asked", "attempts", "checkpoints", "replays", "runs", "usage"),
+    }
+
+
+def rows(dump: list[str]) -> Counter[str]:
+    return Counter(re.findall(r'^INSERT INTO "(\w+)"', "\n".join(dump), flags=re.MULTILINE))
+
+
+@pytest.mark.rule("WAT-04")
+def test_in_watch_a_resume_names_the_crash_point(face: Face) -> None:
+    client = face.client(account="visitor", plan=Plan.WATCH)
+    first = client.resume("import")
+    assert (first.status, first.attempt, first.restart, first.would_resume) == ("new", 1, False, None)
+    client.save_checkpoint("import", "imported invoice 311 of 400", state={"cursor": 311})
+    face.clock.forward(MINUTE)
+    client.save_checkpoint("import", "imported invoice 312 of 400", state={"cursor": 312})
     before = face.dump()
-    for client in watching:
-        for number in range(3):
-            assert client.resume("import").mode == "watch"
-            client.resume("new")
-            client.resume("new", start_over=True, idempotency_key=f"r{number}")
-            client.save_checkpoint("import", "two", state={"b": 2}, done=["x"], idempotency_key=f"s{number}")
-            client.save_checkpoint("new", "one", status="finished")
-        client.weekly_report()
-        client.usage_and_upgrade()
-        client.list_checkpoints()
+    for looked in (client.resume("import", peek=True), client.resume("import", peek=True)):
+        assert looked.attempt == 1
     assert face.dump() == before
-    assert watching[1].resume("import").status == "new"
+    again = client.resume("import")
+    assert (again.status, again.attempt, again.restart, again.checkpoint) == ("new", 2, True, None)
+    assert again.outcome == (
+        "Watch-only: nothing is stored for import, so start from the beginning. "
+        'With Pro it would resume after "imported invoice 312 of 400".'
+    )
+    assert again.would_resume is not None
+    assert again.would_resume.model_dump() == {
+        "seq": 2,
+        "step": "imported invoice 312 of 400",
+        "saved_at": "2026-03-01T12:01:00.000Z",
+        "bytes": 14,
+        "run_status": "running",
+    }
+    assert client.resume("import", attempt=2).attempt == 2
+    with pytest.raises(NotFound, match="watch mode stores none"):
+        client.resume("import", seq=1)
+    client.save_checkpoint("import", "end", status="finished")
+    ended = client.resume("import")
+    assert ended.restart is False
+    assert ended.would_resume is not None
+    assert ended.would_resume.run_status == "finished"
+    assert 'With Pro it would be finished after "end".' in ended.outcome
+    assert [run.run_id for run in client.resume("imports").unfinished] == []
+    client.save_checkpoint("import", "anew")
+    assert [run.run_id for run in client.resume("importt").unfinished] == ["import"]
+    assert client.resume("import", start_over=True).would_resume is None
+
+
+@pytest.mark.rule("WAT-05")
+def test_in_watch_the_list_shows_what_would_have_been_kept(face: Face) -> None:
+    client = face.client(account="visitor", plan=Plan.WATCH)
+    for number in range(1, 23):
+        client.save_checkpoint("import", f"step {number}", state={"n": number})
+    reply = client.list_checkpoints("import", limit=500)
+    assert [row.seq for row in reply.checkpoints] == list(range(22, 2, -1))
+    assert reply.checkpoints[0].model_dump() == {
+        "run_id": "import",
+        "seq": 22,
+        "step": "step 22",
+        "bytes": 8,
+        "saved_at": "2026-03-01T12:00:00.000Z",
+        "expires_at": "2026-03-31T12:00:00.000Z",
+        "lane": "",
+        "run_status": "running",
+    }
+    assert reply.outcome == "20 checkpoints that would have been kept of run import, newest first."
+    assert len(client.list_checkpoints().checkpoints) == 5
+
+
+@pytest.mark.rule("WAT-06")
+def test_what_was_kept_before_a_plan_became_watch_stays_readable(face: Face) -> None:
+    face.client().save_checkpoint("import", "one", state={"a": 1}, done=["a"])
+    client = face.client(plan=Plan.WATCH)
+    assert not client.save_checkpoint("import", "two", state={"a": 2}).saved
+    client.save_checkpoint("other", "one")
+    reply = client.resume("import")
+    assert (reply.status, reply.mode, reply.done) == ("resumed", "watch", ["a"])
+    assert checkpoint_of(reply).state == {"a": 1}
+    assert any("in watch mode nothing newer is" in notice for notice in reply.notices)
+    assert reply.usage.used == 3
+    listed = client.list_checkpoints("import")
+    assert [row.step for row in listed.checkpoints] == ["one"]
+    assert any("in watch mode nothing newer is" in notice for notice in listed.notices)
+    assert [row.step for row in client.list_checkpoints().checkpoints] == ["one"]
+    assert [row.run_id for row in client.list_checkpoints("other").checkpoints] == ["other"]
+    assert face.client().resume("import", peek=True).attempt == 1
+
+
+@pytest.mark.rule("WAT-07")
+def test_in_watch_saves_and_resumes_are_metered_and_resumes_recorded_over_quota(face: Face) -> None:
+    client = face.client(account="visitor", plan=Plan.WATCH, limits=Limits(calls_a_day=3))
+    client.resume("import")
+    client.save_checkpoint("import", "one", idempotency_key="k")
+    again = client.save_checkpoint("import", "one", idempotency_key="k")
+    assert (again.replayed, again.usage.used) == (True, 2)
+    with pytest.raises(IdempotencyKeyReused):
+        client.save_checkpoint("import", "two", idempotency_key="k")
+    assert client.save_checkpoint("import", "two").usage.remaining == 0
+    with pytest.raises(OverQuota) as refusal:
+        client.save_checkpoint("import", "three")
+    assert refusal.value.facts["saved"] is False
+    resumed = client.resume("import", idempotency_key="r")
+    assert (resumed.attempt, resumed.restart, resumed.usage.used) == (2, True, 3)
+    assert client.resume("import", idempotency_key="r").replayed
+    assert client.resume("unknown").attempt is None
+    with pytest.raises(IdempotencyKeyReused):
+        client.resume("another", idempotency_key="r")
+    report = client.weekly_report()
+    assert report.numbers["restarts"] == 1
+    assert "Not seen: saves after all 3 calls were used, on 2026-03-01." in report.text
 
 
 @pytest.mark.rule("WAT-03")

@@ -92,6 +92,7 @@ def test_the_quota_refuses_the_call_after_the_last() -> None:
             "limit": 500,
             "reset_at": "2026-03-02T00:00:00.000Z",
             "retry_after": 12 * 3_600,
+            "saved": False,
         }
 
 

@@ -47,12 +47,12 @@ def writer(counting: CountingStore) -> Iterator[GroupWriter]:
 
 
 def adding(name: str) -> Callable[[Tx], int]:
-    return lambda tx: tx.give("add_account", name=name, now=1)["account_id"]
+    return lambda tx: tx.give("add_account", name=name, plan="watch", now=1)["account_id"]
 
 
 def refusing_after(name: str) -> Callable[[Tx], None]:
     def work(tx: Tx) -> None:
-        tx.run("add_account", name=name, now=1)
+        tx.run("add_account", name=name, plan="watch", now=1)
         raise NotFound("changed my mind")
 
     return work
@@ -68,7 +68,7 @@ def failing(tx: Tx) -> None:
 
 
 def names(store: SqliteStore) -> list[str]:
-    rows = store.read(lambda tx: sorted(tx.all("accounts"), key=lambda row: row["account_id"]))
+    rows = store.read(lambda tx: sorted(tx.all("watching_accounts", after=0, limit=9_999), key=lambda row: row["account_id"]))
     return [row["name"] for row in rows]
 
 

@@ -21,7 +21,7 @@ DELETE FROM accounts WHERE account_id = :account_id
     AND NOT EXISTS (SELECT 1 FROM usage u WHERE u.account_id = :account_id);
 
 -- name: watching_accounts
-SELECT a.account_id, a.created_at, EXISTS (SELECT 1 FROM runs r WHERE r.account_id = a.account_id) AS has_runs,
+SELECT a.account_id, a.name, a.created_at, EXISTS (SELECT 1 FROM runs r WHERE r.account_id = a.account_id) AS has_runs,
     EXISTS (SELECT 1 FROM api_keys k WHERE k.account_id = a.account_id) AS has_keys
 FROM accounts a WHERE a.plan = 'watch' AND a.account_id > :after ORDER BY a.account_id LIMIT :limit;
 

@@ -7,8 +7,7 @@ CREATE TABLE accounts (
     name TEXT NOT NULL UNIQUE,
     created_at INTEGER NOT NULL
     , plan TEXT NOT NULL DEFAULT 'own',
-    salt BLOB
-);
+    salt BLOB);
 
 -- Keys themselves are never kept: key_sha256 is the SHA-256 of the whole key.
 CREATE TABLE api_keys (
