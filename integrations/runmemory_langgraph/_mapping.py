@@ -96,7 +96,7 @@ def put_change(
         "op": "put",
         "lane": lane,
         "key": checkpoint["id"],
-        "step": _label(metadata, checkpoint),
+        "step": label(metadata, checkpoint),
         "state": [
             (channel, encoder.node(channel, value, batch))
             for channel, value in checkpoint["channel_values"].items()
@@ -173,7 +173,7 @@ def _pairs(mapping: Mapping[str, Any]) -> list[tuple[str, Any]]:
     return list(mapping.items())
 
 
-def _label(metadata: CheckpointMetadata, checkpoint: Checkpoint) -> str:
+def label(metadata: CheckpointMetadata, checkpoint: Checkpoint) -> str:
     """What a person reads in a list of steps: the number and the channels that changed."""
     source, step = metadata.get("source", ""), metadata.get("step", "")
     changed = ", ".join(name for name in checkpoint.get("updated_channels") or () if ":" not in name)

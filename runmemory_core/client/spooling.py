@@ -85,6 +85,7 @@ class SpooledStore(StoreClient):
         self._prune_at = limit_bytes
         self._warned_day = ""
         self._refused: dict[str, RunMemoryError] = {}
+        self._pruned: set[str] = set()
         self._may_hold = True
 
     @property
@@ -200,6 +201,7 @@ class SpooledStore(StoreClient):
         if _used_bytes(store) < self._prune_at:
             return
         for run_id in store.read(run_ids):
+            self._pruned.add(run_id)
             pruning = make_call("prune", {"run_id": run_id}, remote=False)
             self._locally(CountReply, pruning, store)
         used = _used_bytes(store)
@@ -306,7 +308,7 @@ class SpooledStore(StoreClient):
             texts |= store.read(partial(texts_of, run_id=run.run_id, addresses=reply.missing))
         else:
             raise StoreError(f"{self._path} lacks parts that its own checkpoints need: it is damaged")
-        if first and reply.forks:
+        if first and reply.forks and run.run_id not in self._pruned:
             self._health = replace(self._health, forks=self._health.forks + 1)
             logger.warning(
                 "runmemory: run %s went on elsewhere while the service was away; checkpoint %s is kept as a fork",
