@@ -17,6 +17,7 @@ from hashlib import blake2b
 from typing import Any, Literal, cast
 
 from langgraph.checkpoint.serde.base import SerializerProtocol
+
 from runmemory_core import parts
 from runmemory_core.policy.json_rules import write
 from runmemory_core.policy.redaction import Mode
@@ -74,7 +75,11 @@ class Encoder:
     """
 
     def __init__(
-        self, serde: SerializerProtocol, *, redact: bool | Literal["strict"], on_redact: OnRedact | None = None
+        self,
+        serde: SerializerProtocol,
+        *,
+        redact: bool | Literal["strict"],
+        on_redact: OnRedact | None = None,
     ) -> None:
         self._serde = serde
         self._redacts = bool(redact)

@@ -24,6 +24,7 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from pydantic_core import from_json
+
 from runmemory_core import StateTooLarge, parts
 from runmemory_core.model import LIMITS, Plan
 from runmemory_core.operations.storage import Entry, TaskWrites

@@ -25,6 +25,7 @@ from langgraph.checkpoint.base import (
     DeltaChannelHistory,
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
+
 from runmemory_core import AccountRequired, Client, InvalidRequest
 from runmemory_core.client import StoreClient
 from runmemory_core.client.spooling import Health, SpooledStore
@@ -95,7 +96,9 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
                 pointers={"/redact": "must be true for a service"},
             )
         if (local is not None or on_preview is not None) and not watch:
-            raise InvalidRequest("local= and on_preview= belong to watch=True", pointers={"/watch": "must be true"})
+            raise InvalidRequest(
+                "local= and on_preview= belong to watch=True", pointers={"/watch": "must be true"}
+            )
         self._allow = frozenset(allow)
         self._restore = restore
         self._linear = on_conflict == "raise"
@@ -200,7 +203,9 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
         if before is not None:
             query["before"] = before.get("configurable", {}).get("checkpoint_id")
         if wanted:
-            query["metadata"] = {name: self._encoder.tagged("filter", value) for name, value in wanted.items()}
+            query["metadata"] = {
+                name: self._encoder.tagged("filter", value) for name, value in wanted.items()
+            }
         return query
 
     def _page(self, query: Mapping[str, Any], left: int | None, cursor: str | None) -> EntriesReply:
@@ -274,7 +279,11 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
         if not writes:
             return
         run_id, _, _ = _mapping.place_of(config)
-        deliver = self._outbox.send if any(channel in WRITES_IDX_MAP for channel, _ in writes) else self._outbox.linger
+        deliver = (
+            self._outbox.send
+            if any(channel in WRITES_IDX_MAP for channel, _ in writes)
+            else self._outbox.linger
+        )
         deliver(
             run_id,
             lambda batch: _mapping.writes_change(

@@ -22,6 +22,7 @@ from langgraph.checkpoint.base import (
     DeltaChannelHistory,
 )
 from langgraph.checkpoint.memory import InMemorySaver
+
 from runmemory_core import RunMemoryError
 from runmemory_core.operations.tools import WouldSave
 from runmemory_langgraph import _mapping
@@ -65,7 +66,9 @@ class WatchingSaver(RunMemorySaver):
         run_id, lane, _ = _mapping.place_of(config)
         if lane:
             return
-        state = {name: self._encoder.tagged(name, value) for name, value in checkpoint["channel_values"].items()}
+        state = {
+            name: self._encoder.tagged(name, value) for name, value in checkpoint["channel_values"].items()
+        }
         try:
             reply = self._client.save_checkpoint(run_id, _mapping.label(metadata, checkpoint), state=state)
         except RunMemoryError as error:

@@ -60,7 +60,10 @@ def read_run(tx: Tx, run_id: str) -> SpooledRun:
         change = _put(row, lane) | {"restart": row["attempt"] > attempt}
         attempt = max(attempt, row["attempt"])
         puts.append([change, *writes.pop((lane, row["key"]), [])])
-    return SpooledRun(run_id, run["adapter"], [change for each in writes.values() for change in each], puts)
+    ahead = [change for each in writes.values() for change in each]
+    if last := puts[-1] if puts else ahead:
+        last[-1]["status"] = run["status"]
+    return SpooledRun(run_id, run["adapter"], ahead, puts)
 
 
 def _put(row: Any, lane: str) -> Change:
@@ -85,7 +88,12 @@ def writes_ahead(tx: Tx, run_id: str, lane: str, key: str) -> tuple[list[Change]
         return [], {}
     nodes = [node for each in found for _, _, node in each["writes"]]
     texts = texts_of(tx, run_id, {address for node in nodes for address in parts.direct_addresses(node)})
-    inside = {address for node in nodes for page in parts.pages(node) for address in parts.page_addresses(texts[page])}
+    inside = {
+        address
+        for node in nodes
+        for page in parts.pages(node)
+        for address in parts.page_addresses(texts[page])
+    }
     return found, texts | texts_of(tx, run_id, inside)
 
 

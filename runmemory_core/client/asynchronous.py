@@ -218,9 +218,13 @@ class AsyncStoreClient:
         """Copy a run whole to a run_id that does not exist."""
         return await self._ask(CountReply, "copy_run", _arguments(locals()))
 
-    async def prune(self, run_id: str, *, strategy: Literal["keep_latest", "delete"] = "keep_latest") -> CountReply:
+    async def prune(
+        self, run_id: str, *, strategy: Literal["keep_latest", "delete"] = "keep_latest"
+    ) -> CountReply:
         """Keep only each lane's latest checkpoint with the ancestors it needs, or delete the run."""
         return await self._ask(CountReply, "prune", _arguments(locals()))
 
     async def _ask(self, model: type[ReplyModel], name: str, arguments: Mapping[str, Any]) -> ReplyModel:
-        return await self._client.send(model, make_call(name, arguments, remote=self._client.remote, redacts=False))
+        return await self._client.send(
+            model, make_call(name, arguments, remote=self._client.remote, redacts=False)
+        )

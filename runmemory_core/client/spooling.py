@@ -19,7 +19,14 @@ from typing import TYPE_CHECKING, Any
 
 from runmemory_core.client._calls import ReplyModel, make_call, read_reply
 from runmemory_core.client._file_lock import locked
-from runmemory_core.client._spooled import SpooledRun, forget_if_same, read_run, run_ids, texts_of, writes_ahead
+from runmemory_core.client._spooled import (
+    SpooledRun,
+    forget_if_same,
+    read_run,
+    run_ids,
+    texts_of,
+    writes_ahead,
+)
 from runmemory_core.client.blocking import Client, StoreClient
 from runmemory_core.errors import (
     AccountRequired,
@@ -102,7 +109,9 @@ class SpooledStore(StoreClient):
         try:
             self._replay(wait=False)
         except RunMemoryError as error:
-            logger.warning("runmemory: %s keeps what could not be sent for the next start: %s", self._path, error)
+            logger.warning(
+                "runmemory: %s keeps what could not be sent for the next start: %s", self._path, error
+            )
         if self._opened is not None:
             self._opened.close()
 
@@ -208,7 +217,9 @@ class SpooledStore(StoreClient):
         # Looking through everything again is worth it only once more has come.
         self._prune_at = max(self._limit_bytes, used + used // 10)
         logger.warning(
-            "runmemory: %s reached %s bytes; only the newest checkpoints stay in it", self._path, f"{self._limit_bytes:,}"
+            "runmemory: %s reached %s bytes; only the newest checkpoints stay in it",
+            self._path,
+            f"{self._limit_bytes:,}",
         )
 
     # --- reading ----------------------------------------------------------------------------------------
@@ -237,7 +248,9 @@ class SpooledStore(StoreClient):
         store = self._spool(create=False)
         theirs = self._client.send(FetchReply, call)
         ours = FetchReply() if store is None else self._locally(FetchReply, call, store)
-        newer = ours if theirs.entry is None or (ours.entry and ours.entry.key >= theirs.entry.key) else theirs
+        newer = (
+            ours if theirs.entry is None or (ours.entry and ours.entry.key >= theirs.entry.key) else theirs
+        )
         if store is not None and newer is theirs and (entry := theirs.entry) is not None:
             ahead, texts = store.read(
                 partial(writes_ahead, run_id=entry.run_id, lane=entry.lane, key=entry.key)
@@ -287,7 +300,9 @@ class SpooledStore(StoreClient):
                 if self._is_soft(refusal) or isinstance(refusal, Unauthorized | AccountRequired):
                     raise
                 self._refused[run_id] = refusal
-                logger.warning("runmemory: what waited for run %s stays in %s: %s", run_id, self._path, refusal)
+                logger.warning(
+                    "runmemory: what waited for run %s stays in %s: %s", run_id, self._path, refusal
+                )
                 return
             # What came in the meantime is sent in another round.
             if store.transact(partial(forget_if_same, run=run)):

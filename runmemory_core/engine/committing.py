@@ -16,8 +16,8 @@ from runmemory_core.errors import InvalidRequest, SeqConflict, StateTooLarge
 from runmemory_core.model import Reply
 from runmemory_core.operations.calls import Call
 from runmemory_core.operations.storage import Change, Claim, Commit
-from runmemory_core.policy.json_rules import write
 from runmemory_core.policy import admission
+from runmemory_core.policy.json_rules import write
 from runmemory_core.store.codec import pack
 
 
@@ -107,7 +107,9 @@ def _check_parts(at: Context, request: Commit) -> None:
                 limit=limit,
             )
     for number, change in enumerate(request.operations):
-        nodes = [(name, node) for name, node in change.state] + [(name, node) for _, name, node in change.writes]
+        nodes = [(name, node) for name, node in change.state] + [
+            (name, node) for _, name, node in change.writes
+        ]
         if change.extra is not None:
             nodes.append(("extra", change.extra))
         for name, node in nodes:
@@ -138,7 +140,9 @@ def _missing(at: Context, run: Any, request: Commit) -> list[str]:
     """Addresses that are neither in the commit nor in the store."""
     needed = _named(request) - request.parts.keys()
     if needed and run is not None and run["deleted_at"] is None:
-        rows = at.tx.all("present_parts", account_id=at.account_id, run=run["run"], addresses=write(list(needed)))
+        rows = at.tx.all(
+            "present_parts", account_id=at.account_id, run=run["run"], addresses=write(list(needed))
+        )
         needed.difference_update(row["address"] for row in rows)
     return sorted(needed)
 
@@ -188,10 +192,12 @@ def _record(at: Context, run: Any, request: Commit, heads: dict[str, str | None]
             _add_writes(at, ids, lane, change)
         else:
             head = heads[change.lane]
-            placed = _put(at, ids, lane, change, run=run, next_seq=seq + 1, is_new=head is None or change.key > head)
+            placed = _put(
+                at, ids, lane, change, run=run, next_seq=seq + 1, is_new=head is None or change.key > head
+            )
             seqs[change.key] = placed
             seq = max(seq, placed)
-            status = change.status or status
+        status = change.status or status
     at.tx.run("advance_adapter_run", **ids, seq=seq, status=status, now=at.now)
     _evict(at, run["run"], lanes, before=run["seq"], after=seq)
     at.count_call()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -15,10 +14,10 @@ from pathlib import Path
 import pytest
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command, interrupt
-from runmemory_core import Client, OverQuota, Unauthorized, Unavailable
+
+from runmemory_core import Client, Unauthorized, Unavailable
 from runmemory_core.client.spooling import SpooledStore
 from runmemory_langgraph import RunMemorySaver
-
 from tests.adapters.test_langgraph_graphs import CONFIG, Log, line
 from tests.adapters.test_langgraph_saver import put, values_at
 from tests.service.serving import Plan, Service, new_key_in, running_service
@@ -62,7 +61,9 @@ class Place:
     def kept(self) -> list[int]:
         """How many names each of the thread's checkpoints in the service has, oldest first."""
         with self.saver(on_error="raise") as looking:
-            return [len(each.checkpoint["channel_values"].get("log", [])) for each in looking.list(CONFIG)][::-1]
+            return [len(each.checkpoint["channel_values"].get("log", [])) for each in looking.list(CONFIG)][
+                ::-1
+            ]
 
     def close(self) -> None:
         for saver in self._made:
@@ -205,7 +206,10 @@ def test_results_that_wait_for_a_checkpoint_in_the_service_reach_it(place):
         saver.put_writes(at, [("x", "w" * 1_000)], "task")
     place.start()
     with place.saver() as saver:
-        assert saver.get_tuple(at).pending_writes == [("task", "__interrupt__", ["ask"]), ("task", "x", "w" * 1_000)]
+        assert saver.get_tuple(at).pending_writes == [
+            ("task", "__interrupt__", ["ask"]),
+            ("task", "x", "w" * 1_000),
+        ]
 
 
 CRASHING = textwrap.dedent(
@@ -228,7 +232,9 @@ CRASHING = textwrap.dedent(
 
 
 def run_in_process(script: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=120)
+    return subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=120
+    )
 
 
 def test_a_process_that_dies_while_it_spools_loses_nothing(place):
@@ -311,7 +317,10 @@ def test_a_subgraph_begins_while_the_service_is_away(place):
     place.start()
     saver.close()
     with place.saver(on_error="raise") as looking:
-        assert {each.config["configurable"]["checkpoint_ns"] != "" for each in looking.list(CONFIG)} == {True, False}
+        assert {each.config["configurable"]["checkpoint_ns"] != "" for each in looking.list(CONFIG)} == {
+            True,
+            False,
+        }
 
 
 def test_over_quota_a_run_ends_and_goes_on_here_and_is_sent_the_next_day(place, caplog):
