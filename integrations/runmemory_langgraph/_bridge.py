@@ -43,6 +43,9 @@ NAMING_CODES: Final = frozenset(range(6))
 HOLDING_CODES: Final = frozenset({6, 7})
 """Extensions that hold one plain value: a NumPy array, the snapshot of a delta channel."""
 
+_HELD: Final = ("value", "items", "text")
+"""Members of a tag that hold the user's values."""
+
 _TAG_BYTES: Final = TAG.encode()
 _EXACT_INT: Final = 2**53
 _AS_THEY_ARE: Final = frozenset({str, bool, type(None)})
@@ -108,6 +111,36 @@ def find_secrets(value: Json) -> list[str]:
     found: list[str] = []
     _find_secrets(value, [], found)
     return found
+
+
+def without_tags(value: Json, pointer: str) -> str:
+    """A pointer into tagged JSON as a user would write it: through the user's own names only."""
+    kept: list[str] = []
+    for token in pointer.split("/")[1:]:
+        if _tag_of(value) is None:
+            kept.append(token)
+        name = token.replace("~1", "/").replace("~0", "~")
+        value = value[int(name) if value.__class__ is list else name]
+    return "".join(f"/{token}" for token in kept)
+
+
+def replace_strings(value: Json, old: str, new: Callable[[str], Any], pointer: str = "") -> Json:
+    """``value`` with each string ``old`` replaced by what ``new`` returns for its pointer, None leaving it.
+
+    Pointers go through the user's own names only, as `without_tags` gives them. Changed in place.
+    """
+    if value.__class__ is str:
+        found = new(pointer) if value == old else None
+        return value if found is None else found
+    children: Iterable[tuple[Any, Any]] = ()
+    tagged = _tag_of(value) is not None
+    if value.__class__ is dict:
+        children = [(name, value[name]) for name in _HELD if name in value] if tagged else list(value.items())
+    elif value.__class__ is list:
+        children = list(enumerate[Any](value))
+    for key, child in children:
+        value[key] = replace_strings(child, old, new, pointer if tagged else pointer + _pointer([key]))
+    return value
 
 
 def imported(module: str, name: str) -> object:

@@ -14,15 +14,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from runmemory_core import parts
 from runmemory_core.policy.json_rules import write
+from runmemory_core.policy.redaction import Mode
 from runmemory_core.policy.secret_formats import MARKER
 from runmemory_core.policy.tagged_json import redact_tagged
-from runmemory_langgraph._bridge import find_secrets, is_opaque, to_json
+from runmemory_langgraph._bridge import find_secrets, is_opaque, to_json, without_tags
+
+OnRedact = Callable[[str, str], object]
+"""Told the channel and the JSON pointer in its value of each value that was removed."""
 
 REMEMBERED_NODES = 20_000
 REMEMBERED_RUNS = 200
@@ -50,6 +54,8 @@ class Batch:
     memory: _Memory
     nodes: dict[bytes, parts.Node] = field(default_factory=dict[bytes, parts.Node])
     texts: dict[str, str] = field(default_factory=dict[str, str])
+    sizes: dict[str, int] = field(default_factory=dict[str, int])
+    """Serialized bytes of each channel of the change that is being encoded."""
 
     def find(self, digest: bytes) -> parts.Node | None:
         """The node of a value that was sent before or is in this batch."""
@@ -68,9 +74,17 @@ class Encoder:
     threads of a graph may be encoded at the same time, one of them by one caller at a time.
     """
 
-    def __init__(self, serde: SerializerProtocol, *, redacts: bool) -> None:
+    def __init__(
+        self,
+        serde: SerializerProtocol,
+        *,
+        redact: bool | Literal["strict"],
+        on_redact: OnRedact | None = None,
+    ) -> None:
         self._serde = serde
-        self._redacts = redacts
+        self._redacts = bool(redact)
+        self._mode: Mode = "full" if redact == "strict" else "names"
+        self._on_redact = on_redact
         self._lock = threading.Lock()
         self._memories: OrderedDict[str, _Memory] = OrderedDict()
         self._warned: set[str] = set()
@@ -135,6 +149,7 @@ class Encoder:
 
     def _element(self, channel: str, index: int | str, value: Any, batch: Batch) -> tuple[bytes, parts.Node]:
         kind, data = typed = self._typed(channel, index, value)
+        batch.sizes[channel] = batch.sizes.get(channel, 0) + len(data)
         hashed = _salted(channel, kind).copy()
         hashed.update(data)
         digest = hashed.digest()
@@ -169,12 +184,20 @@ class Encoder:
         if is_opaque(shown):
             self._warn(f"{place} is kept as opaque bytes, so nothing in it was looked at or removed")
             return shown
-        by_type = find_secrets(shown)
-        for pointer in by_type:
+        removed: list[str] = []
+        for pointer in find_secrets(shown):
+            removed.append(without_tags(shown, pointer))
             _replace(shown, pointer, MARKER)
-        redacted = redact_tagged(shown, name=channel)
-        for pointer in (*by_type, *redacted.removed):
+        redacted = redact_tagged(shown, name=channel, mode=self._mode)
+        for pointer in (*removed, *redacted.removed):
             self._warn(f"saved {MARKER} instead of the value at {place}{pointer}: {_REDACTION_GUIDE}")
+            if self._on_redact is not None:
+                self._on_redact(channel, f"{place}{pointer}".removeprefix(f"/{channel}"))
+        for pointer in redacted.warned:
+            self._warn(
+                f"{place}{pointer} holds what looks like a credential and was kept as it is: take it out of the "
+                'state, or use redact="strict"'
+            )
         return redacted.value
 
     def _warn(self, words: str) -> None:

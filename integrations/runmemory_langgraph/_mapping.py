@@ -7,11 +7,13 @@ data there and must be neither redacted nor renamed.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
+    INTERRUPT,
     WRITES_IDX_MAP,
     Checkpoint,
     CheckpointMetadata,
@@ -20,15 +22,32 @@ from langgraph.checkpoint.base import (
     PendingWrite,
     get_checkpoint_metadata,
 )
+from langgraph.checkpoint.serde.base import SerializerProtocol
 from pydantic_core import from_json
 
-from runmemory_core import parts
+from runmemory_core import StateTooLarge, parts
+from runmemory_core.model import LIMITS, Plan
 from runmemory_core.operations.storage import Entry, TaskWrites
+from runmemory_core.policy.secret_formats import MARKER
+from runmemory_langgraph._bridge import replace_strings
 from runmemory_langgraph._decoding import ClassName, decode
 from runmemory_langgraph._encoding import Batch, Encoder
 
-SerdeAndAllowed = tuple[Any, frozenset[type | ClassName]]
+Restore = Callable[[str, str], Any]
+"""Given channel and JSON pointer of a removed value, the value to put there, or None to leave it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How stored values become objects."""
+
+    serde: SerializerProtocol
+    allow: frozenset[type | ClassName]
+    restore: Restore | None = None
+
+
 _STEP_CHARACTERS = 200
+_CHANNELS_SHOWN = 8
 _OWN_FIELDS = frozenset({"id", "channel_values", "channel_versions", "versions_seen"})
 
 
@@ -68,25 +87,47 @@ def put_change(
     *,
     encoder: Encoder,
     batch: Batch,
+    restart: bool = False,
 ) -> dict[str, Any]:
     """The change that puts a checkpoint."""
     _, lane, parent = place_of(config)
     whole = get_checkpoint_metadata(config, metadata)
+    batch.sizes.clear()
     change: dict[str, Any] = {
         "op": "put",
         "lane": lane,
         "key": checkpoint["id"],
-        "step": _label(metadata, checkpoint),
+        "step": label(metadata, checkpoint),
         "state": [
             (channel, encoder.node(channel, value, batch))
             for channel, value in checkpoint["channel_values"].items()
         ],
         "extra": {"=": _extra(checkpoint, encoder)},
         "metadata": encoder.metadata(whole),
+        "status": "running",
     }
+    _check_size(batch.sizes)
     if parent is not None:
         change["parent"] = parent
+    if restart:
+        change["restart"] = True
     return change
+
+
+def _check_size(sizes: Mapping[str, int]) -> None:
+    """Raise `StateTooLarge` for a state over the cap, with the sizes of its largest channels."""
+    size, limit = sum(sizes.values()), LIMITS[Plan.OWN].run_state_bytes
+    if size <= limit:
+        return
+    largest = sorted(sizes.items(), key=lambda item: item[1], reverse=True)[:_CHANNELS_SHOWN]
+    shown = ", ".join(f"{channel} {bytes_:,}" for channel, bytes_ in largest)
+    raise StateTooLarge(
+        f"the state is {size:,} bytes; the limit is {limit:,}: keep large results elsewhere and save their ids. "
+        f"By channel: {shown}",
+        size=size,
+        limit=limit,
+        channels=dict(largest),
+    )
 
 
 def writes_change(
@@ -102,7 +143,7 @@ def writes_change(
     _, lane, key = place_of(config)
     if key is None:
         raise ValueError("put_writes needs the checkpoint_id that the writes belong to in its config")
-    return {
+    change: dict[str, Any] = {
         "op": "writes",
         "lane": lane,
         "key": key,
@@ -113,6 +154,9 @@ def writes_change(
             for position, (channel, value) in enumerate(writes)
         ],
     }
+    if any(channel == INTERRUPT for channel, _ in writes):
+        change["status"] = "paused"  # retention gives a person time to answer
+    return change
 
 
 def _extra(checkpoint: Checkpoint, encoder: Encoder) -> dict[str, Any]:
@@ -130,7 +174,7 @@ def _pairs(mapping: Mapping[str, Any]) -> list[tuple[str, Any]]:
     return list(mapping.items())
 
 
-def _label(metadata: CheckpointMetadata, checkpoint: Checkpoint) -> str:
+def label(metadata: CheckpointMetadata, checkpoint: Checkpoint) -> str:
     """What a person reads in a list of steps: the number and the channels that changed."""
     source, step = metadata.get("source", ""), metadata.get("step", "")
     changed = ", ".join(name for name in checkpoint.get("updated_channels") or () if ":" not in name)
@@ -140,10 +184,10 @@ def _label(metadata: CheckpointMetadata, checkpoint: Checkpoint) -> str:
 # --- from the store -------------------------------------------------------------------------------------
 
 
-def tuple_of(entry: Entry, texts: Mapping[str, str], *, reading: SerdeAndAllowed) -> CheckpointTuple:
+def tuple_of(entry: Entry, texts: Mapping[str, str], *, reading: Reading) -> CheckpointTuple:
     """The checkpoint tuple of an entry; every value it had, or an exception."""
     part = texts.__getitem__
-    state = {channel: _value(node, part, reading) for channel, node in entry.body.state}
+    state = {channel: _value(channel, node, part, reading) for channel, node in entry.body.state}
     extra: dict[str, Any] = from_json(parts.join(entry.body.extra or {"=": {}}, part))
     versions, seen = extra.pop("versions", ()), extra.pop("seen", ())
     checkpoint: dict[str, Any] = {name: _decoded(value, reading) for name, value in extra.items()}
@@ -167,7 +211,7 @@ def pending_writes(
     rows: Iterable[TaskWrites],
     texts: Mapping[str, str],
     *,
-    reading: SerdeAndAllowed,
+    reading: Reading,
     only: Collection[str] | None = None,
 ) -> list[PendingWrite]:
     """Writes as LangGraph applies them: by task path, task and index; of all channels or ``only`` some.
@@ -182,7 +226,7 @@ def pending_writes(
             if index < 0 or place not in merged:
                 merged[place] = (channel, node)
     return [
-        (task_id, channel, _value(node, texts.__getitem__, reading))
+        (task_id, channel, _value(channel, node, texts.__getitem__, reading))
         for (_, task_id, _), (channel, node) in sorted(merged.items(), key=lambda item: item[0])
         if only is None or channel in only
     ]
@@ -191,7 +235,7 @@ def pending_writes(
 class DeltaWalk:
     """Collects, from a checkpoint's parent towards the root, what rebuilds its delta channels."""
 
-    def __init__(self, channels: Sequence[str], *, reading: SerdeAndAllowed) -> None:
+    def __init__(self, channels: Sequence[str], *, reading: Reading) -> None:
         self._reading = reading
         self._open = set(channels)
         self._found: dict[str, DeltaChannelHistory] = {channel: {"writes": []} for channel in channels}
@@ -208,7 +252,7 @@ class DeltaWalk:
             self._found[write[1]]["writes"].insert(0, write)
         for channel, node in entry.body.state:
             if channel in self._open:
-                self._found[channel]["seed"] = _value(node, texts.__getitem__, self._reading)
+                self._found[channel]["seed"] = _value(channel, node, texts.__getitem__, self._reading)
                 self._open.discard(channel)
 
     def result(self) -> dict[str, DeltaChannelHistory]:
@@ -216,10 +260,14 @@ class DeltaWalk:
         return self._found
 
 
-def _value(node: parts.Node, part: Any, reading: SerdeAndAllowed) -> Any:
-    return _decoded(node["="] if "=" in node else from_json(parts.join(node, part)), reading)
+def _value(channel: str, node: parts.Node, part: Callable[[str], str], reading: Reading) -> Any:
+    text = None if "=" in node else parts.join(node, part)
+    value = node["="] if text is None else from_json(text)
+    restore = reading.restore
+    if restore is not None and (text is None or MARKER in text):
+        value = replace_strings(value, MARKER, lambda pointer: restore(channel, pointer))
+    return _decoded(value, reading)
 
 
-def _decoded(value: Any, reading: SerdeAndAllowed) -> Any:
-    serde, allow = reading
-    return decode(value, serde=serde, allow=allow)
+def _decoded(value: Any, reading: Reading) -> Any:
+    return decode(value, serde=reading.serde, allow=reading.allow)

@@ -7,6 +7,7 @@ and the flushes to disk. Results of a long parallel step are sent after 50 ms, s
 from __future__ import annotations
 
 import atexit
+import logging
 import threading
 import time
 import weakref
@@ -14,11 +15,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from runmemory_core import Unavailable
+from runmemory_core import RunDeleted
 from runmemory_langgraph._encoding import Batch, Encoder
 
 LINGER_SECONDS = 0.05
 _AWAKE_SECONDS = 1.0
+logger = logging.getLogger("runmemory")
 # Threads share locks by hash, so that a process that serves many of them for long keeps no lock for each.
 _LOCKS = 64
 
@@ -53,7 +55,7 @@ class Outbox:
         self._timer: threading.Thread | None = None
         self._closed = False
         self._asleep = False
-        atexit.register(_weakly(self.flush))
+        atexit.register(_weakly(self._flush_at_exit))
 
     def linger(self, run_id: str, encode: Encode) -> None:
         """Take a change to be sent with the next one of its thread, or soon."""
@@ -75,7 +77,7 @@ class Outbox:
     def send(self, run_id: str, encode: Encode | None = None) -> None:
         """Send what waits for a thread, followed by one more change; returns once it is stored.
 
-        When the store cannot be reached what waited goes on waiting, and the exception is raised.
+        When that fails what waited goes on waiting, and the exception is raised.
         """
         with self._lock_of(run_id):
             with self._guard:
@@ -89,7 +91,9 @@ class Outbox:
                 if encode is not None:
                     waiting.add(encode)
                 self._deliver(run_id, waiting)
-            except Unavailable:
+            except RunDeleted:
+                raise
+            except Exception:
                 del waiting.changes[lingering:], waiting.encoders[lingering:]
                 with self._guard:
                     if lingering:
@@ -102,6 +106,13 @@ class Outbox:
             due = [run_id] if run_id is not None else list(self._waiting)
         for each in due:
             self.send(each)
+
+    def _flush_at_exit(self) -> None:
+        """Send what waits, when nobody is left to hear of an exception."""
+        try:
+            self.flush()
+        except Exception as error:  # noqa: BLE001 - a traceback would come after the program's own last words
+            logger.error("runmemory: the last results were not stored: %s", error)  # noqa: TRY400 - as above
 
     def close(self) -> None:
         """Send what waits and stop the timer."""
@@ -151,8 +162,8 @@ class Outbox:
         for run_id in due:
             try:
                 self.send(run_id)
-            except Unavailable:
-                # It waits for the thread's next call, which raises or sends it; trying at once would spin.
+            except Exception:  # noqa: BLE001 - whatever it is, the thread's next call raises it or sends what waits
+                # Trying again at once would spin.
                 with self._guard:
                     if (waiting := self._waiting.get(run_id)) is not None:
                         waiting.since = time.monotonic() + 1.0

@@ -10,9 +10,9 @@ from __future__ import annotations
 import asyncio
 import copy
 import random
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -27,11 +27,15 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from runmemory_core import AccountRequired, Client, InvalidRequest
+from runmemory_core.client import StoreClient
+from runmemory_core.client.spooling import Health, SpooledStore
 from runmemory_core.operations.storage import EntriesReply
+from runmemory_core.operations.tools import WouldSave
 from runmemory_langgraph import _mapping
 from runmemory_langgraph._decoding import ClassName
-from runmemory_langgraph._encoding import Encoder
+from runmemory_langgraph._encoding import Encoder, OnRedact
 from runmemory_langgraph._outbox import Outbox
+from runmemory_langgraph._threads import DELIBERATE, Threads
 
 ADAPTER = "langgraph"
 _PAGE = 50
@@ -48,6 +52,14 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
     Raises `AccountRequired` for a URL without a key, since nothing would be stored there.
     """
 
+    def __new__(cls, *_: Any, watch: bool = False, **__: Any) -> RunMemorySaver:
+        """The saver, or for ``watch=True`` the one that stores nothing in the service."""
+        if watch:
+            from runmemory_langgraph._watching import WatchingSaver  # noqa: PLC0415 - it is made of this class
+
+            return object.__new__(WatchingSaver)
+        return object.__new__(cls)
+
     def __init__(
         self,
         url: str | None = None,
@@ -56,28 +68,45 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
         client: Client | None = None,
         serde: SerializerProtocol | None = None,
         allow: Iterable[type | ClassName] = (),
-        redact: bool = True,
+        redact: bool | Literal["strict"] = True,
+        restore: _mapping.Restore | None = None,
+        on_redact: OnRedact | None = None,
+        on_error: Literal["spool", "raise"] = "spool",
+        on_conflict: Literal["warn", "raise"] = "warn",
         keep: int | None = None,
         expire_after: timedelta | None = None,
         timeout_seconds: float = 30.0,
+        watch: bool = False,
+        local: BaseCheckpointSaver[Any] | None = None,
+        on_preview: Callable[[WouldSave], object] | None = None,
     ) -> None:
         super().__init__(serde=serde)
         self._owns_client = client is None
         self._client = client or Client(
             url, api_key=api_key, keep=keep, expire_after=expire_after, timeout_seconds=timeout_seconds
         )
-        if self._client.remote and not self._client.has_key:
+        if self._client.remote and not self._client.has_key and not watch:
             raise AccountRequired(
                 f"{self._client.where} stores nothing without an API key, and the graph would start over after a "
-                "crash: pass api_key= or set RUNMEMORY_API_KEY"
+                "crash: pass api_key=, set RUNMEMORY_API_KEY, or only look with watch=True"
             )
         if self._client.remote and not redact:
             raise InvalidRequest(
                 "redact=False is for embedded stores only: secrets must not leave this machine in clear",
                 pointers={"/redact": "must be true for a service"},
             )
+        if (local is not None or on_preview is not None) and not watch:
+            raise InvalidRequest(
+                "local= and on_preview= belong to watch=True", pointers={"/watch": "must be true"}
+            )
         self._allow = frozenset(allow)
-        self._encoder = Encoder(self.serde, redacts=redact)
+        self._restore = restore
+        self._linear = on_conflict == "raise"
+        self._store: StoreClient = self._client.store
+        if self._client.remote and on_error == "spool" and not watch:
+            self._store = SpooledStore(self._client)
+        self._threads = Threads()
+        self._encoder = Encoder(self.serde, redact=redact, on_redact=on_redact)
         self._outbox = Outbox(self._encoder, self._commit)
 
     @classmethod
@@ -89,9 +118,16 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
         """Check that the store answers and accepts the key. Calling it is optional and may be repeated."""
         self._client.usage_and_upgrade()
 
+    @property
+    def health(self) -> Health:
+        """Whether everything is stored where it should be, and what waits on this machine."""
+        return self._store.health if isinstance(self._store, SpooledStore) else Health()
+
     def close(self) -> None:
         """Release the connection; a client that was passed in stays open."""
         self._outbox.close()
+        if isinstance(self._store, SpooledStore):
+            self._store.close()
         if self._owns_client:
             self._client.close()
 
@@ -124,11 +160,17 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """The checkpoint of a config, the latest without checkpoint_id; raises `CheckpointGone` for an evicted one."""
         run_id, lane, key = _mapping.place_of(config)
-        self._outbox.flush(run_id)
-        reply = self._client.store.fetch(run_id, lane=lane, key=key)
-        if reply.entry is None:
+        if self._threads.is_new(config):
             return None
-        return _mapping.tuple_of(reply.entry, reply.parts, reading=self._reading)
+        self._outbox.flush(run_id)
+        reply = self._store.fetch(run_id, lane=lane, key=key)
+        found = None
+        if reply.entry is not None:
+            found = _mapping.tuple_of(reply.entry, reply.parts, reading=self._reading)
+        if not lane:
+            key, pending = (reply.entry.key, found.pending_writes) if reply.entry and found else (None, None)
+            self._threads.note_loaded(run_id, key, pending or ())
+        return found
 
     def list(
         self,
@@ -168,7 +210,7 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
 
     def _page(self, query: Mapping[str, Any], left: int | None, cursor: str | None) -> EntriesReply:
         limit = _PAGE if left is None else min(left, _PAGE)
-        return self._client.store.history(**query, limit=limit, cursor=cursor)
+        return self._store.history(**query, limit=limit, cursor=cursor)
 
     def _tuples(self, page: EntriesReply) -> list[CheckpointTuple]:
         return [_mapping.tuple_of(entry, page.parts, reading=self._reading) for entry in page.entries]
@@ -185,11 +227,9 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
         above = target.parent_config if target is not None else None
         while above is not None and not walk.done:
             run_id, lane, key = _mapping.place_of(above)
-            chain = self._client.store.chain(run_id, key=str(key), lane=lane)
+            chain = self._store.chain(run_id, key=str(key), lane=lane)
             if not chain.entries:
-                self._client.store.fetch(
-                    run_id, lane=lane, key=key
-                )  # raises if it is gone, not if it never was
+                self._store.fetch(run_id, lane=lane, key=key)  # raises if it is gone, not if it never was
                 break
             for entry in chain.entries:
                 if not walk.done:
@@ -199,8 +239,8 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
         return walk.result()
 
     @property
-    def _reading(self) -> _mapping.SerdeAndAllowed:
-        return self.serde, self._allow
+    def _reading(self) -> _mapping.Reading:
+        return _mapping.Reading(self.serde, self._allow, self._restore)
 
     # --- writing ----------------------------------------------------------------------------------------
 
@@ -211,13 +251,16 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        """Store a checkpoint; on return it is on disk."""
+        """Store a checkpoint; on return it is on disk: the service's, or this machine's while that is away."""
         del new_versions  # every value is at hand, and parts find out what is new
-        run_id, lane, _ = _mapping.place_of(config)
+        run_id, lane, parent = _mapping.place_of(config)
+        restart = self._threads.note_put(
+            run_id, lane, checkpoint["id"], parent=parent, source=metadata.get("source", "")
+        )
         self._outbox.send(
             run_id,
             lambda batch: _mapping.put_change(
-                config, checkpoint, metadata, encoder=self._encoder, batch=batch
+                config, checkpoint, metadata, encoder=self._encoder, batch=batch, restart=restart
             ),
         )
         return _mapping.config_of(run_id, lane, checkpoint["id"])
@@ -249,7 +292,22 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
         )
 
     def _commit(self, run_id: str, operations: list[dict[str, Any]], texts: dict[str, str]) -> list[str]:
-        return self._client.store.commit(run_id, ADAPTER, operations=operations, parts=texts).missing
+        going_on = {
+            change["key"]
+            for change in operations
+            if change["op"] == "put" and change["metadata"].get("source") not in DELIBERATE
+        }
+        reply = self._store.commit(
+            run_id, ADAPTER, operations=operations, parts=texts, linear=self._linear and bool(going_on)
+        )
+        for key in going_on.intersection(reply.forks):
+            self._threads.warn_once(
+                run_id,
+                "fork",
+                f"checkpoint {key} of thread {run_id} does not continue the latest one: another worker goes on with "
+                'this thread, and both are kept; on_conflict="raise" refuses the second',
+            )
+        return reply.missing
 
     # --- managing ---------------------------------------------------------------------------------------
 
@@ -257,18 +315,19 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
         """Delete a thread with everything in it; late writes to it are refused for 7 days."""
         self._outbox.flush(str(thread_id))
         self._encoder.forget(str(thread_id))
-        self._client.store.delete_run(str(thread_id))
+        self._threads.forget(str(thread_id))
+        self._store.delete_run(str(thread_id))
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints that LangGraph runs of these ids made."""
         self._outbox.flush()
         for run_id in run_ids:
-            self._client.store.delete_by_metadata(ADAPTER, metadata={"run_id": run_id})
+            self._store.delete_by_metadata(ADAPTER, metadata={"run_id": run_id})
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy a thread whole to a new thread_id."""
         self._outbox.flush(str(source_thread_id))
-        self._client.store.copy_run(str(source_thread_id), target_run_id=str(target_thread_id))
+        self._store.copy_run(str(source_thread_id), target_run_id=str(target_thread_id))
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Keep each namespace's latest checkpoint and the ancestors its delta channels need, or ``delete`` all."""
@@ -277,7 +336,7 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
         for thread_id in thread_ids:
             self._outbox.flush(str(thread_id))
             self._encoder.forget(str(thread_id))
-            self._client.store.prune(str(thread_id), strategy=strategy)
+            self._store.prune(str(thread_id), strategy=strategy)
 
     # --- the same for event loops -----------------------------------------------------------------------
 

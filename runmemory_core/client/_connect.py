@@ -12,6 +12,7 @@ import time
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -92,6 +93,14 @@ def default_url() -> str:
     path = Path(platformdirs.user_data_dir("runmemory", appauthor=False)) / "runmemory.db"
     _tell_once(path)
     return f"sqlite:///{path}"
+
+
+def spool_file(where: Target) -> Path:
+    """Where writes for a service wait while it is away: a file for each URL and key, so that accounts never mix."""
+    import platformdirs  # noqa: PLC0415 - as above
+
+    name = sha256(f"{where.url}\0{where.api_key or ''}".encode()).hexdigest()[:24]
+    return Path(platformdirs.user_data_dir("runmemory", appauthor=False)) / "spool" / f"{name}.db"
 
 
 @cache

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, Literal, Self
 
 from runmemory_core.client._calls import ReplyModel, make_call, read_reply
-from runmemory_core.client._connect import connect_async, target
+from runmemory_core.client._connect import connect_async, spool_file, target
 from runmemory_core.client._run import AsyncRun
 from runmemory_core.model import RunStatus
 from runmemory_core.operations.calls import Call
@@ -67,6 +68,11 @@ class AsyncClient:
     def has_key(self) -> bool:
         """Whether calls carry an API key."""
         return self._target.api_key is not None
+
+    @property
+    def spool_file(self) -> Path:
+        """Where adapters let writes wait while the service is away."""
+        return spool_file(self._target)
 
     @property
     def store(self) -> AsyncStoreClient:
@@ -172,6 +178,7 @@ class AsyncStoreClient:
         operations: Sequence[Mapping[str, Any]],
         parts: Mapping[str, str],
         attempt: int | None = None,
+        linear: bool | None = None,
     ) -> CommitReply:
         """Record changes in order, all or nothing; `CommitReply.missing` names parts to send along again."""
         return await self._ask(CommitReply, "commit", _arguments(locals()))

@@ -98,6 +98,30 @@ def trim_lane(at: Context, run: int, lane: int, keep: int) -> int:
     return len(doomed)
 
 
+def drop_call_lanes(at: Context, run: int) -> int:
+    """Remove the lanes of subgraph calls whose root checkpoint was removed; how many went.
+
+    A call's lane is named after its task (``node:task``), and its checkpoints say in ``parents`` which root
+    checkpoint started it. A lane without a task lives on from call to call and keeps its newest.
+    """
+    ids = {"account_id": at.account_id, "run": run}
+    root = at.tx.one("lane", **ids, name="")
+    through = None if root is None else root["evicted_through"]
+    gone = 0
+    for row in at.tx.all("call_lane_heads", **ids) if through is not None else ():
+        started_by = (from_json(row["metadata"] or "{}").get("parents") or {}).get("")
+        of_a_call = ":" in row["name"].rpartition("|")[2]
+        if not of_a_call or started_by is None or started_by > through:
+            continue
+        if at.tx.one("seq_by_key", **ids, name="", key=started_by) is not None:
+            continue  # an ancestor that a delta channel needs
+        at.tx.run("delete_lane_checkpoints", **ids, lane=row["lane"])
+        at.tx.run("delete_lane_writes", **ids, lane=row["lane"])
+        at.tx.run("evict_lane", **ids, lane=row["lane"], through=row["key"])
+        gone += 1
+    return gone
+
+
 def _supersteps(metadata: str | None) -> int:
     """The most supersteps any delta channel counts since its snapshot (LangGraph's own metadata)."""
     counters: dict[str, list[int]] = from_json(metadata or "{}").get("counters_since_delta_snapshot") or {}

@@ -11,8 +11,8 @@ from typing import Any
 from runmemory_core import parts
 from runmemory_core.engine._context import Context, check_attempt
 from runmemory_core.engine._scrubbing import scrubbed
-from runmemory_core.engine._states import collect_parts, trim_lane
-from runmemory_core.errors import InvalidRequest, StateTooLarge
+from runmemory_core.engine._states import collect_parts, drop_call_lanes, trim_lane
+from runmemory_core.errors import InvalidRequest, SeqConflict, StateTooLarge
 from runmemory_core.model import Reply
 from runmemory_core.operations.calls import Call
 from runmemory_core.operations.storage import Change, Claim, Commit
@@ -51,11 +51,16 @@ def commit(at: Context, call: Call) -> Reply:
     request = scrubbed(request) if call.redacts else request
     if missing := _missing(at, run, request):
         return {"missing": missing}
+    heads, forks = _heads(at, run, request)
     at.check_quota()
     if run is None or run["deleted_at"] is not None:
         run = _begin(at, request.run_id, request.adapter, run)
-    seqs = _record(at, run, request)
-    return {"seqs": seqs} if at.caller.limits.calls_a_day is None else {"seqs": seqs, "usage": at.usage()}
+    reply: Reply = {"seqs": _record(at, run, request, heads)}
+    if forks:
+        reply["forks"] = forks
+    if at.caller.limits.calls_a_day is not None:
+        reply["usage"] = at.usage()
+    return reply
 
 
 def _begin(at: Context, run_id: str, adapter: str, buried: Any) -> Any:
@@ -142,7 +147,36 @@ def _missing(at: Context, run: Any, request: Commit) -> list[str]:
     return sorted(needed)
 
 
-def _record(at: Context, run: Any, request: Commit) -> dict[str, int]:
+def _heads(at: Context, run: Any, request: Commit) -> tuple[dict[str, str | None], list[str]]:
+    """The latest key of each lane that is put to, and the new keys that do not continue it."""
+    heads: dict[str, str | None] = {}
+    latest: dict[str, str | None] = {}
+    forks: list[str] = []
+    living = run is not None and run["deleted_at"] is None
+    ids = {"account_id": at.account_id, "run": run["run"] if living else 0}
+    for change in request.operations:
+        if change.op != "put":
+            continue
+        lane, key = change.lane, change.key
+        if lane not in heads:
+            row = at.tx.one("head_key", **ids, name=lane)
+            heads[lane] = latest[lane] = None if row is None else row["key"]
+        head = latest[lane]
+        if head is not None and change.parent != head:
+            if key > head or at.tx.one("seq_by_key", **ids, name=lane, key=key) is None:
+                forks.append(key)
+            if request.linear and key in forks:
+                raise SeqConflict(
+                    f"checkpoint {key} of run {request.run_id} continues {change.parent or 'nothing'}, but {head} "
+                    "is the latest there: another worker goes on with this run; stop, or read it again",
+                    expected_key=change.parent,
+                    current_key=head,
+                )
+        latest[lane] = max(head or "", key)
+    return heads, forks
+
+
+def _record(at: Context, run: Any, request: Commit, heads: dict[str, str | None]) -> dict[str, int]:
     ids = {"account_id": at.account_id, "run": run["run"]}
     # What only a scrubbed value named is not kept.
     for address in _named(request) & request.parts.keys():
@@ -157,10 +191,13 @@ def _record(at: Context, run: Any, request: Commit) -> dict[str, int]:
         if change.op == "writes":
             _add_writes(at, ids, lane, change)
         else:
-            placed = _put(at, ids, lane, change, run=run, next_seq=seq + 1)
+            head = heads[change.lane]
+            placed = _put(
+                at, ids, lane, change, run=run, next_seq=seq + 1, is_new=head is None or change.key > head
+            )
             seqs[change.key] = placed
             seq = max(seq, placed)
-            status = change.status or status
+        status = change.status or status
     at.tx.run("advance_adapter_run", **ids, seq=seq, status=status, now=at.now)
     _evict(at, run["run"], lanes, before=run["seq"], after=seq)
     at.count_call()
@@ -187,7 +224,9 @@ def _add_writes(at: Context, ids: dict[str, int], lane: int, change: Change) -> 
         at.tx.run("add_write", **ids, lane=lane, key=change.key, n=n, body=packed)
 
 
-def _put(at: Context, ids: dict[str, int], lane: int, change: Change, *, run: Any, next_seq: int) -> int:
+def _put(
+    at: Context, ids: dict[str, int], lane: int, change: Change, *, run: Any, next_seq: int, is_new: bool
+) -> int:
     body: dict[str, Any] = {"state": [list(pair) for pair in change.state]}
     if change.extra is not None:
         body["extra"] = change.extra
@@ -200,10 +239,12 @@ def _put(at: Context, ids: dict[str, int], lane: int, change: Change, *, run: An
         "metadata": write(change.metadata),
         "body": pack(text),
     }
-    there = at.tx.one("seq_by_key", **ids, lane=lane, key=change.key)
+    there = None if is_new else at.tx.one("seq_by_key", **ids, name=change.lane, key=change.key)
     if there is not None:
         at.tx.run("replace_checkpoint", **ids, seq=there["seq"], **values)
         return int(there["seq"])
+    if change.restart:
+        _note_restart(at, ids, run)
     at.tx.run(
         "add_checkpoint",
         **ids,
@@ -217,12 +258,32 @@ def _put(at: Context, ids: dict[str, int], lane: int, change: Change, *, run: An
     return next_seq
 
 
+def _note_restart(at: Context, ids: dict[str, int], run: Any) -> None:
+    """Record for the weekly report that a process stopped after the latest checkpoint, and another goes on."""
+    last = at.tx.one("latest_checkpoint", **ids)
+    at.tx.run(
+        "add_attempt",
+        **ids,
+        attempt=at.tx.give("claim_run", **ids, now=at.now)["attempt"],
+        generation=run["generation"],
+        now=at.now,
+        from_seq=run["seq"],
+        restart=True,
+        crash_step=last["step"] if last else None,
+        crash_at=run["updated_at"],
+        crash_error=None,
+        lost_ms=None,
+    )
+
+
 def _evict(at: Context, run: int, lanes: dict[str, int], *, before: int, after: int) -> None:
     keep = at.caller.limits.keep
     if keep is None:
         return
     for lane in lanes.values():
         trim_lane(at, run, lane, keep)
+    if "" in lanes:
+        drop_call_lanes(at, run)
     # Parts are looked through once in as many puts as are kept: by then as many checkpoints went.
     if before // keep != after // keep:
         collect_parts(at, run)

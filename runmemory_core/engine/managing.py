@@ -7,7 +7,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from runmemory_core.engine._context import Context
-from runmemory_core.engine._states import clear_run, collect_parts, trim_lane
+from runmemory_core.engine._states import clear_run, collect_parts, drop_call_lanes, trim_lane
 from runmemory_core.errors import InvalidRequest, NotFound
 from runmemory_core.model import Reply
 from runmemory_core.operations.calls import Call
@@ -103,5 +103,6 @@ def prune(at: Context, call: Call) -> Reply:
         return {"count": count}
     lanes = at.tx.all("lanes", account_id=at.account_id, run=run["run"])
     count = sum(trim_lane(at, run["run"], lane["lane"], 1) for lane in lanes)
+    drop_call_lanes(at, run["run"])
     collect_parts(at, run["run"])
     return {"count": count}

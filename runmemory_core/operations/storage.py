@@ -32,7 +32,10 @@ Address = Annotated[str, Field(min_length=22, max_length=22)]
 
 
 class Change(Request):
-    """One ordered part of a commit: a checkpoint (``put``) or the results of a task (``writes``)."""
+    """One ordered part of a commit: a checkpoint (``put``) or the results of a task (``writes``).
+
+    ``restart`` says that the put goes on where an earlier process stopped: it is counted in the weekly report.
+    """
 
     op: Op
     lane: Lane = ""
@@ -43,6 +46,7 @@ class Change(Request):
     extra: Node | Absent = None
     metadata: Metadata = Field(default_factory=dict)
     status: RunStatus | Absent = None
+    restart: bool = False
     task_id: Annotated[str, Field(max_length=200)] = ""
     task_path: Annotated[str, Field(max_length=2_000)] = ""
     writes: list[tuple[int, str, Node]] = Field(default_factory=list)
@@ -59,6 +63,8 @@ class Commit(Request):
     operations: Annotated[list[Change], Field(min_length=1, max_length=10_000)]
     parts: dict[Address, str] = Field(default_factory=dict)
     attempt: Attempt | Absent = None
+    linear: bool = False
+    """Refuse a new checkpoint whose parent is not the latest of its lane, as `SeqConflict`."""
 
 
 class Fetch(Request):
@@ -146,12 +152,14 @@ class ClaimReply(Shown):
 class CommitReply(Shown):
     """``missing`` lists part addresses the service lacks; then nothing of the commit was recorded.
 
-    ``usage`` is there when the calls of a day are limited.
+    ``forks`` names the new checkpoints whose parent was not the latest of their lane; ``usage`` is there where
+    the calls of a day are limited.
     """
 
     seqs: dict[str, int] = Field(default_factory=dict)
-    missing: list[str] = Field(default_factory=list)
+    forks: list[str] = Field(default_factory=list)
     usage: Usage | None = None
+    missing: list[str] = Field(default_factory=list)
 
 
 class FetchReply(Shown):

@@ -6,6 +6,7 @@ is still under way when a body was refused is thrown away there, for as long as 
 
 from __future__ import annotations
 
+import zlib
 from typing import Any, cast
 
 from pydantic_core import from_json
@@ -16,6 +17,7 @@ from runmemory_core.errors import BodyTooLarge, MalformedBody
 from runmemory_core.policy.json_rules import parse
 
 _ENVELOPE_DEPTH = 200
+_GZIP_ONLY = 16 + zlib.MAX_WBITS
 
 
 async def read_body(receive: Receive, *, limit: int, declared: int, path: str) -> bytes | bytearray:
@@ -48,6 +50,23 @@ def _check_size(size: int, limit: int, path: str) -> None:
             size=size,
             limit=limit,
         )
+
+
+def gunzip(body: bytes | bytearray, *, limit: int, path: str) -> bytes:
+    """The content of a gzip body; no more than ``limit`` bytes of it are ever made."""
+    unpacker = zlib.decompressobj(_GZIP_ONLY)
+    try:
+        content = unpacker.decompress(body, limit + 1)
+    except zlib.error:
+        raise MalformedBody(
+            "the body is not the gzip that its Content-Encoding says: send plain JSON"
+        ) from None
+    _check_size(len(content), limit, path)
+    if not unpacker.eof or unpacker.unused_data:
+        raise MalformedBody(
+            "the gzip body ends too early, or something follows it: send it whole, or plain JSON"
+        )
+    return content
 
 
 def read_json(body: bytes | bytearray, *, deep: bool) -> dict[str, Any]:

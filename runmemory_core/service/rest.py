@@ -24,7 +24,7 @@ from runmemory_core.operations.tools import Resume
 from runmemory_core.operations.wire import write
 from runmemory_core.service.answers import JSON, TEXT, Headers, answer, rate_limit
 from runmemory_core.service.auth import Authenticator
-from runmemory_core.service.bodies import read_body, read_json
+from runmemory_core.service.bodies import gunzip, read_body, read_json
 from runmemory_core.service.settings import Settings
 from runmemory_core.store import Store, Tx
 from runmemory_core.store.group import GroupWriter
@@ -105,11 +105,16 @@ class OperationEndpoint:
                 f"{self._operation.path} needs an API key; without one Run Memory only previews the five "
                 "tools: send Authorization: Bearer <key>"
             )
-        if headers.get(b"content-encoding", b"identity") != b"identity":
+        encoding = headers.get(b"content-encoding", b"identity")
+        if encoding != b"identity" and (encoding != b"gzip" or self._operation.group != "store"):
             raise MalformedBody("the body is compressed, which is not understood here: send plain JSON")
-        body = await read_body(
-            receive, limit=self._limit(caller), declared=_declared(headers), path=self._operation.path
-        )
+        limit, path = self._limit(caller), self._operation.path
+        body = await read_body(receive, limit=limit, declared=_declared(headers), path=path)
+        if encoding == b"gzip":
+            loop = asyncio.get_running_loop()
+            body = await loop.run_in_executor(
+                self._engine.threads, partial(gunzip, body, limit=limit, path=path)
+            )
         if len(body) < _LARGE_BYTES:
             call = self._call(body, headers)
         else:

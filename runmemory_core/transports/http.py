@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import random
 import time
 from collections.abc import Iterator
@@ -10,12 +11,14 @@ from collections.abc import Iterator
 import httpx
 
 from runmemory_core.errors import Unauthorized
-from runmemory_core.model import Reply
+from runmemory_core.model import KIB, Reply
 from runmemory_core.operations.calls import Call
 from runmemory_core.operations.wire import write_call
 from runmemory_core.transports.retries import Answer, Commands, Failure, Pause, Send, conversation
 
 CONNECT_SECONDS = 5.0
+COMPRESSED_FROM_BYTES = 16 * KIB
+_FASTEST = 1
 
 
 def _settings(url: str, api_key: str | None, timeout_seconds: float) -> dict[str, object]:
@@ -37,6 +40,14 @@ def _jitter() -> Iterator[float]:
         yield random.uniform(0.5, 1.5)  # noqa: S311 - spreads retries, protects nothing
 
 
+def _packed(call: Call) -> tuple[bytes, dict[str, str]]:
+    """The body of the request, compressed where an adapter sends much of it, and the headers that say so."""
+    body = write_call(call)
+    if call.operation.group != "store" or len(body) < COMPRESSED_FROM_BYTES:
+        return body, {}
+    return gzip.compress(body, _FASTEST, mtime=0), {"content-encoding": "gzip"}
+
+
 def _answer(response: httpx.Response) -> Answer:
     return Answer(response.status_code, response.headers, response.content)
 
@@ -55,7 +66,7 @@ class HttpTransport:
         self._http = httpx.Client(**_settings(url, api_key, timeout_seconds))  # pyright: ignore[reportArgumentType]
 
     def send(self, call: Call, /) -> Reply:
-        body = write_call(call)
+        body, headers = _packed(call)
         commands: Commands = conversation(self.where, jitter=_jitter())
         report: Answer | Failure | None = None
         while True:
@@ -66,7 +77,7 @@ class HttpTransport:
             match command:
                 case Send():
                     try:
-                        report = _answer(self._http.post(call.operation.path, content=body))
+                        report = _answer(self._http.post(call.operation.path, content=body, headers=headers))
                     except httpx.HTTPError as error:
                         report = _failure(error)
                 case Pause(seconds=seconds):
@@ -89,7 +100,7 @@ class AsyncHttpTransport:
         )
 
     async def send(self, call: Call, /) -> Reply:
-        body = write_call(call)
+        body, headers = _packed(call)
         commands: Commands = conversation(self.where, jitter=_jitter())
         report: Answer | Failure | None = None
         while True:
@@ -100,7 +111,9 @@ class AsyncHttpTransport:
             match command:
                 case Send():
                     try:
-                        report = _answer(await self._http.post(call.operation.path, content=body))
+                        report = _answer(
+                            await self._http.post(call.operation.path, content=body, headers=headers)
+                        )
                     except httpx.HTTPError as error:
                         report = _failure(error)
                 case Pause(seconds=seconds):

@@ -40,3 +40,13 @@ def saver_maker(transport: str, tmp_path: Path, request: pytest.FixtureRequest) 
 def saver(saver_maker: SaverMaker) -> Iterator[RunMemorySaver]:
     with saver_maker() as made:
         yield made
+
+
+@pytest.fixture
+def keeping_saver_maker(transport: str, tmp_path: Path, request: pytest.FixtureRequest) -> SaverMaker:
+    """Makes savers whose store keeps 20 checkpoints: by ``keep=`` on a file, by its plan in the service."""
+    if transport == "embedded":
+        return lambda keep: RunMemorySaver(f"sqlite:///{tmp_path}/runs.db", keep=keep)
+    running: Service = request.getfixturevalue("service")
+    key = new_key_in(running.database, account=f"test-{next(_accounts)}", plan=Plan.PRO)
+    return lambda keep: RunMemorySaver(running.url, api_key=key)  # noqa: ARG005 - the plan keeps 20

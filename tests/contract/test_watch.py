@@ -54,7 +54,7 @@ def test_in_watch_no_state_is_stored(face: Face) -> None:
     acting.save_checkpoint("import", "one", state={"a": 1})
     acting.resume("import")
     client = face.client(account="visitor", plan=Plan.WATCH)
-    kept = [line for line in face.dump() if "INTO \"checkpoints\"" in line]
+    kept = [line for line in face.dump() if 'INTO "checkpoints"' in line]
     state = {"cursor": "canary-state", "batch": ["canary-state"] * 50, "password": "canary-secret"}
     for number in range(3):
         client.resume("new", idempotency_key=f"r{number}")
@@ -76,7 +76,7 @@ def test_in_watch_no_state_is_stored(face: Face) -> None:
     assert "canary" not in "\n".join(dump)
     assert b"canary" not in b"".join(file.read_bytes() for file in face.path.parent.glob("runs.db*"))
     # What is recorded is told apart from what is kept by its empty body.
-    added = [line for line in dump if "INTO \"checkpoints\"" in line and line not in kept]
+    added = [line for line in dump if 'INTO "checkpoints"' in line and line not in kept]
     assert len(added) == 4
     assert all(line.endswith("X'');") for line in added)
     assert {table for table, count in rows(dump).items() if count} <= {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import http.client
 import json
 import socket
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from runmemory_core.model import MIB, Plan
+from runmemory_core.parts import address
 from tests.service.serving import Answer, Service, answer_of, new_key_in, until
 
 SAVE = "/api/run/save_checkpoint"
@@ -254,3 +256,53 @@ def test_a_client_that_leaves_before_its_answer_stops_nobody_else(service: Servi
         connection.sendall(f"{head}\r\n\r\n".encode() + body)
     assert until(lambda: not nothing_was_kept(service, run_id))
     assert service.ask("GET", "/healthz").status == 200
+
+
+def commit_of(text: str) -> dict[str, Any]:
+    return {
+        "run_id": "packed",
+        "adapter": "langgraph",
+        "operations": [{"op": "put", "key": "k", "state": [["a", {"p": address(text)}]]}],
+        "parts": {address(text): text},
+    }
+
+
+def packed(service: Service, content: bytes, *, path: str = "/api/store/commit") -> Answer:
+    return service.ask("POST", path, content, key=service.key, headers={"content-encoding": "gzip"})
+
+
+def test_what_adapters_send_may_be_compressed(service: Service) -> None:
+    text = json.dumps("x" * 200_000)
+    assert packed(service, gzip.compress(json.dumps(commit_of(text)).encode())).status == 200
+    found = service.ask("POST", "/api/store/fetch", {"run_id": "packed"}, key=service.key)
+    assert found.json["parts"] == {address(text): text}
+
+
+def test_a_small_body_that_unpacks_to_a_huge_one_is_refused_at_the_bound(service: Service) -> None:
+    bomb = gzip.compress(b'{"run_id": "' + b"a" * 300_000_000)
+    assert len(bomb) < 1_000_000
+    assert packed(service, bomb).code == "body_too_large"
+
+
+@pytest.mark.parametrize(
+    "content", [b"no gzip", gzip.compress(b"{}" * 100)[:-9], gzip.compress(b"{}") + b"more"]
+)
+def test_a_broken_compressed_body_is_refused(service: Service, content: bytes) -> None:
+    assert packed(service, content).code == "malformed_body"
+
+
+def test_the_tools_take_no_compressed_body(service: Service) -> None:
+    assert packed(service, gzip.compress(b'{"run_id": "x"}'), path="/api/run/resume").code == "malformed_body"
+
+
+def test_a_client_compresses_what_is_large(service: Service) -> None:
+    from runmemory_core.client._calls import make_call
+    from runmemory_core.transports.http import _packed
+
+    large, small = (
+        make_call("commit", commit_of(json.dumps("x" * n)), remote=True) for n in (100_000, 1_000)
+    )
+    body, headers = _packed(large)
+    assert headers == {"content-encoding": "gzip"}
+    assert len(body) < 10_000
+    assert _packed(small)[1] == {}

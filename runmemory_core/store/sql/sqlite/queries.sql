@@ -182,7 +182,21 @@ SELECT min(seq) AS seq FROM checkpoints WHERE account_id = :account_id AND run =
 SELECT * FROM checkpoints WHERE account_id = :account_id AND run = :run AND lane = :lane AND key = :key;
 
 -- name: seq_by_key
-SELECT seq FROM checkpoints WHERE account_id = :account_id AND run = :run AND lane = :lane AND key = :key;
+SELECT c.seq FROM checkpoints c JOIN lanes l USING (account_id, run, lane)
+WHERE c.account_id = :account_id AND c.run = :run AND l.name = :name AND c.key = :key;
+
+-- name: head_key
+SELECT c.key FROM checkpoints c JOIN lanes l USING (account_id, run, lane)
+WHERE c.account_id = :account_id AND c.run = :run AND l.name = :name AND c.key IS NOT NULL
+ORDER BY c.key DESC LIMIT 1;
+
+-- name: call_lane_heads
+SELECT l.lane, l.name, c.key, c.metadata
+FROM (SELECT lane, max(key) AS key FROM checkpoints
+      WHERE account_id = :account_id AND run = :run AND key IS NOT NULL GROUP BY lane) newest
+JOIN checkpoints c ON c.account_id = :account_id AND c.run = :run AND c.lane = newest.lane AND c.key = newest.key
+JOIN lanes l ON l.account_id = :account_id AND l.run = :run AND l.lane = newest.lane
+WHERE l.name LIKE '%:%';
 
 -- name: lane_head
 SELECT * FROM checkpoints WHERE account_id = :account_id AND run = :run AND lane = :lane AND key IS NOT NULL
@@ -293,6 +307,16 @@ WHERE w.account_id = :account_id AND w.run = :run ORDER BY w.lane, w.key, w.n;
 
 -- name: add_write
 INSERT INTO writes (account_id, run, lane, key, n, body) VALUES (:account_id, :run, :lane, :key, :n, :body);
+
+-- name: delete_lane_checkpoints
+DELETE FROM checkpoints WHERE account_id = :account_id AND run = :run AND lane = :lane;
+
+-- name: delete_lane_writes
+DELETE FROM writes WHERE account_id = :account_id AND run = :run AND lane = :lane;
+
+-- name: used_bytes
+SELECT (page_count - freelist_count) * page_size AS bytes
+FROM pragma_page_count, pragma_freelist_count, pragma_page_size;
 
 -- name: delete_writes
 DELETE FROM writes WHERE account_id = :account_id AND run = :run AND lane = :lane AND key = :key;

@@ -1,0 +1,105 @@
+"""What this process knows of each thread it works on: what it loaded, and what it put since.
+
+From that follows whether a put is a restart, whether a subgraph's namespace can hold anything yet, and what deserves
+a warning. Nothing here is needed for correctness of what is stored: it may be forgotten at any time.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import ERROR, INTERRUPT, PendingWrite
+
+from runmemory_langgraph._mapping import place_of
+
+logger = logging.getLogger("runmemory")
+
+REMEMBERED_THREADS = 1_000
+_GOES_ON = "loop"
+DELIBERATE = frozenset({"update", "fork"})
+"""Sources of checkpoints that leave the latest one on purpose: `update_state` and time travel."""
+
+
+@dataclass(slots=True)
+class _Thread:
+    made: dict[str, str] = field(default_factory=dict[str, str])
+    """The latest key put to each namespace since the thread was loaded."""
+    last_put: str | None = None
+    stopped_at: str | None = None
+    """The root checkpoint at which an earlier attempt stopped, as far as it looks."""
+
+
+class Threads:
+    """Thread-safe; a bounded number of threads is remembered."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._threads: OrderedDict[str, _Thread] = OrderedDict()
+        self._warned: set[tuple[str, str]] = set()
+
+    def note_loaded(self, run_id: str, key: str | None, pending: Iterable[PendingWrite]) -> None:
+        """The latest root checkpoint was read: an invocation may begin."""
+        channels = {channel for _, channel, _ in pending}
+        with self._lock:
+            thread = self._of(run_id)
+            thread.made.clear()
+            # Reading a thread that this process is working on is no sign of a stop, unless a node failed.
+            stopped = key is not None and (key != thread.last_put or ERROR in channels)
+            thread.stopped_at = key if stopped and INTERRUPT not in channels else None
+
+    def note_put(self, run_id: str, lane: str, key: str, *, parent: str | None, source: str) -> bool:
+        """A checkpoint is put; whether it goes on where an earlier attempt stopped."""
+        if parent is not None and key <= parent:
+            self.warn_once(
+                run_id,
+                "clock",
+                f"checkpoint {key} of thread {run_id} is not greater than its parent {parent}: a clock runs behind, "
+                "and the latest checkpoint is the greatest one",
+            )
+        with self._lock:
+            thread = self._of(run_id)
+            thread.made[lane] = key
+            if lane != "":
+                return False
+            restart = source == _GOES_ON and parent is not None and parent == thread.stopped_at
+            thread.last_put, thread.stopped_at = key, None
+            return restart
+
+    def is_new(self, config: RunnableConfig) -> bool:
+        """Whether a namespace belongs to a call that only this invocation can have begun, and has not yet.
+
+        That is so below a checkpoint that it put itself: calls are named after the task, and tasks after their
+        checkpoint.
+        """
+        run_id, lane, key = place_of(config)
+        above, _, call = lane.rpartition("|")
+        if key is not None or ":" not in call:
+            return False
+        started_by: Mapping[str, Any] = config.get("configurable", {}).get("checkpoint_map") or {}
+        with self._lock:
+            made = self._of(run_id).made
+            return lane not in made and above in made and made[above] == started_by.get(above)
+
+    def forget(self, run_id: str) -> None:
+        """The thread was deleted or changed from outside."""
+        with self._lock:
+            self._threads.pop(run_id, None)
+
+    def warn_once(self, run_id: str, subject: str, words: str) -> None:
+        """Warn of a subject once for each thread."""
+        if (run_id, subject) not in self._warned:
+            self._warned.add((run_id, subject))
+            logger.warning("runmemory: %s", words)
+
+    def _of(self, run_id: str) -> _Thread:
+        thread = self._threads.setdefault(run_id, _Thread())
+        self._threads.move_to_end(run_id)
+        while len(self._threads) > REMEMBERED_THREADS:
+            self._threads.popitem(last=False)
+        return thread

@@ -1,0 +1,405 @@
+"""A service that goes away and comes back: runs end normally, nothing is lost, and nothing is made up."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from langgraph.graph import END, START, StateGraph
+from langgraph.types import Command, interrupt
+
+from runmemory_core import Client, Unauthorized, Unavailable
+from runmemory_core.client.spooling import SpooledStore
+from runmemory_langgraph import RunMemorySaver
+from tests.adapters.test_langgraph_graphs import CONFIG, Log, line
+from tests.adapters.test_langgraph_saver import put, values_at
+from tests.service.serving import Plan, Service, new_key_in, running_service
+
+THREAD = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+STEPS = [f"n{i}" for i in range(8)]
+
+
+class Place:
+    """A service at one address that a test may take away and bring back."""
+
+    def __init__(self, folder: Path) -> None:
+        self.database = f"sqlite:///{folder / 'served.db'}"
+        with socket.create_server(("127.0.0.1", 0)) as probe:
+            self.port = probe.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.key = new_key_in(self.database, account="a")
+        self._stack = ExitStack()
+        self._made: list[RunMemorySaver] = []
+        self._running: Service | None = None
+
+    def start(self) -> None:
+        self._running = self._stack.enter_context(running_service(self.database, port=self.port))
+
+    def kill(self) -> None:
+        assert self._running is not None
+        self._running.process.kill()
+        self._running.process.wait()
+
+    def saver(self, **options) -> RunMemorySaver:
+        made = RunMemorySaver(self.url, api_key=self.key, **options)
+        if isinstance(made._store, SpooledStore):
+            made._store._first_pause = made._store._pause = 60.0
+        self._made.append(made)
+        return made
+
+    def reader(self) -> Client:
+        """A client that sees only what the service holds."""
+        return self._stack.enter_context(Client(self.url, api_key=self.key))
+
+    def kept(self) -> list[int]:
+        """How many names each of the thread's checkpoints in the service has, oldest first."""
+        with self.saver(on_error="raise") as looking:
+            return [len(each.checkpoint["channel_values"].get("log", [])) for each in looking.list(CONFIG)][
+                ::-1
+            ]
+
+    def close(self) -> None:
+        for saver in self._made:
+            saver.close()
+        self._stack.close()
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    made = Place(tmp_path)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+class At(list):
+    """Notes what ran, and does something when a name comes by."""
+
+    def __init__(self, actions: dict[str, Callable[[], object]]) -> None:
+        super().__init__()
+        self._actions = actions
+
+    def append(self, name):
+        super().append(name)
+        if name in self._actions:
+            self._actions[name]()
+
+
+@pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+def test_a_run_ends_normally_while_the_service_is_away_and_all_of_it_arrives(place, durability, caplog):
+    place.start()
+    ran = At({"n3": place.kill})
+    saver = place.saver()
+    result = line(saver, STEPS, ran).invoke({"log": []}, CONFIG, durability=durability)
+    assert result == {"log": STEPS}
+    assert not saver.health.ok
+    assert saver.health.spooled_checkpoints
+    assert os.stat(saver.health.spool).st_mode & 0o777 == 0o600
+    warned = [record.getMessage() for record in caplog.records if "waits in" in record.getMessage()]
+    assert len(warned) == 1
+    place.start()
+    saver.close()
+    kept = place.kept()
+    assert kept == sorted(kept)
+    assert kept[-1] == len(STEPS)
+    if durability != "exit":
+        assert kept == [0, *range(len(STEPS) + 1)]
+    with place.saver() as again:
+        assert again.health.ok
+        assert line(again, STEPS, []).invoke(None, CONFIG) == {"log": STEPS}
+
+
+def test_a_service_that_comes_back_in_the_middle_of_a_run_gets_what_waited_first(place):
+    place.start()
+    saver = place.saver()
+    saver._store._first_pause = saver._store._pause = 0.0
+    ran = At({"n2": place.kill, "n5": place.start})
+    assert line(saver, STEPS, ran).invoke({"log": []}, CONFIG, durability="sync") == {"log": STEPS}
+    assert saver.health.ok
+    saver.close()
+    seqs = [each.seq for each in place.reader().list_checkpoints("t", limit=100).checkpoints]
+    assert seqs == sorted(seqs, reverse=True)
+    assert place.kept() == [0, *range(len(STEPS) + 1)]
+
+
+def test_a_service_that_was_never_there_is_told_before_any_node_has_run(place):
+    ran = []
+    with place.saver() as saver, pytest.raises(Unavailable):
+        line(saver, STEPS, ran).invoke({"log": []}, CONFIG)
+    assert ran == []
+
+
+def test_a_wrong_key_is_told_at_setup_and_before_any_node_has_run(place):
+    place.start()
+    ran = []
+    wrong = place.key[:-4] + ("aaaa" if not place.key.endswith("aaaa") else "bbbb")
+    with RunMemorySaver(place.url, api_key=wrong) as saver:
+        with pytest.raises(Unauthorized):
+            saver.setup()
+        with pytest.raises(Unauthorized):
+            line(saver, STEPS, ran).invoke({"log": []}, CONFIG)
+        with pytest.raises(Unauthorized):
+            put(saver, {"x": 1})
+        assert ran == []
+        assert saver.health.ok
+
+
+def test_a_service_that_failed_is_left_alone_for_a_while(place, monkeypatch):
+    place.start()
+    with place.saver() as saver:
+        at = put(saver, {"x": 0})
+        place.kill()
+        asked = []
+        send = saver._client.send
+        monkeypatch.setattr(saver._client, "send", lambda *given: asked.append(1) or send(*given))
+        for n in range(5):
+            at = put(saver, {"x": n}, at)
+        assert len(asked) == 1
+        assert saver.health.spooled_checkpoints == 5
+
+
+def test_on_error_raise_says_so_at_the_write(place):
+    place.start()
+    with place.saver(on_error="raise") as saver:
+        at = put(saver, {"x": 0})
+        place.kill()
+        with pytest.raises(Unavailable):
+            put(saver, {"x": 1}, at)
+
+
+def test_what_the_spool_holds_whole_is_read_while_the_service_is_away_and_nothing_else(place):
+    place.start()
+    long = ["message " * 100, "another " * 100]
+    with place.saver() as saver:
+        first = put(saver, {"messages": long})
+        place.kill()
+        second = put(saver, {"messages": [*long, "third " * 100]}, first)
+        saver.put_writes(second, [("x", 1)], "task")
+        found = saver.get_tuple(THREAD)
+        assert found.config == second
+        assert found.checkpoint["channel_values"] == {"messages": [*long, "third " * 100]}
+        assert found.pending_writes == [("task", "x", 1)]
+        for ask in (
+            lambda: saver.get_tuple(first),
+            lambda: [*saver.list(THREAD)],
+            lambda: saver.get_tuple({"configurable": {"thread_id": "other"}}),
+            lambda: saver.delete_thread("t"),
+        ):
+            with pytest.raises(Unavailable):
+                ask()
+
+
+def test_results_that_wait_for_a_checkpoint_in_the_service_reach_it(place):
+    place.start()
+    with place.saver() as saver:
+        at = put(saver, {"x": 1})
+        place.kill()
+        saver.put_writes(at, [("__interrupt__", ["ask"])], "task")
+        saver.put_writes(at, [("x", "w" * 1_000)], "task")
+    place.start()
+    with place.saver() as saver:
+        assert saver.get_tuple(at).pending_writes == [
+            ("task", "__interrupt__", ["ask"]),
+            ("task", "x", "w" * 1_000),
+        ]
+
+
+CRASHING = textwrap.dedent(
+    """
+    import os, signal, sys
+    from runmemory_langgraph import RunMemorySaver
+    from tests.adapters.test_langgraph_graphs import line, CONFIG
+
+    class Ran(list):
+        def append(self, name):
+            if name == "n2":
+                os.kill({pid}, signal.SIGKILL)
+            if name == "n6":
+                os._exit(9)
+
+    saver = RunMemorySaver({url!r}, api_key={key!r})
+    line(saver, {steps!r}, Ran()).invoke({{"log": []}}, CONFIG, durability="sync")
+    """
+)
+
+
+def run_in_process(script: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=120
+    )
+
+
+def test_a_process_that_dies_while_it_spools_loses_nothing(place):
+    place.start()
+    script = CRASHING.format(pid=place._running.process.pid, url=place.url, key=place.key, steps=STEPS)
+    assert run_in_process(script).returncode == 9
+    place._running.process.wait()
+    place.start()
+    ran = []
+    with place.saver() as saver:
+        assert line(saver, STEPS, ran).invoke(None, CONFIG) == {"log": STEPS}
+    assert ran == ["n6", "n7"]
+    assert place.kept() == [0, *range(len(STEPS) + 1)]
+
+
+LEAVING = textwrap.dedent(
+    """
+    from runmemory_langgraph import RunMemorySaver
+    from tests.adapters.test_langgraph_saver import put
+    import os, signal
+    saver = RunMemorySaver({url!r}, api_key={key!r}, on_error={on_error!r})
+    at = put(saver, {{"x": 1}})
+    os.kill({pid}, signal.SIGKILL)
+    saver.put_writes(at, [("x", 2)], "task")
+    """
+)
+
+
+@pytest.mark.parametrize("on_error", ["spool", "raise"])
+def test_the_end_of_a_process_prints_no_traceback_when_the_service_stays_away(place, on_error):
+    place.start()
+    script = LEAVING.format(pid=place._running.process.pid, url=place.url, key=place.key, on_error=on_error)
+    done = run_in_process(script)
+    assert done.returncode == 0
+    assert "Traceback" not in done.stderr
+    assert done.stderr
+    place._running.process.wait()
+
+
+def test_a_run_that_went_on_elsewhere_is_kept_beside_as_a_fork(place, caplog):
+    place.start()
+    with place.saver() as saver:
+        root = put(saver, {"x": "root"})
+        place.kill()
+        mine = put(saver, {"x": "mine"}, root)
+        place.start()
+        theirs = put(place.saver(on_error="raise"), {"x": "theirs"}, root)
+        assert values_at(saver, mine) == {"x": "mine"}
+        assert values_at(saver, theirs) == {"x": "theirs"}
+        assert values_at(saver) == {"x": "theirs"}  # the latest is the greatest id, as ever
+        assert saver.health.forks == 1
+    assert any("kept as a fork" in record.getMessage() for record in caplog.records)
+
+
+def test_a_thread_deleted_in_the_meantime_stays_deleted(place):
+    place.start()
+    with place.saver() as saver:
+        at = put(saver, {"x": 1})
+        place.kill()
+        put(saver, {"x": 2}, at)
+        place.start()
+        place.reader().store.delete_run("t")
+        assert saver.get_tuple(THREAD) is None
+        assert saver.health.ok
+
+
+def test_a_subgraph_begins_while_the_service_is_away(place):
+    inner = StateGraph(Log)
+    inner.add_node("one", lambda _: {"log": ["one"]})
+    inner.add_edge(START, "one")
+    outer = StateGraph(Log)
+    outer.add_node("kill", lambda _: place.kill() or {"log": ["kill"]})
+    outer.add_node("sub", inner.compile())
+    outer.add_edge(START, "kill")
+    outer.add_edge("kill", "sub")
+    place.start()
+    saver = place.saver()
+    result = outer.compile(checkpointer=saver).invoke({"log": []}, CONFIG, durability="sync")
+    assert result["log"][-1] == "one"
+    place.start()
+    saver.close()
+    with place.saver(on_error="raise") as looking:
+        assert {each.config["configurable"]["checkpoint_ns"] != "" for each in looking.list(CONFIG)} == {
+            True,
+            False,
+        }
+
+
+def test_over_quota_a_run_ends_and_goes_on_here_and_is_sent_the_next_day(place, caplog):
+    place.start()
+    key = new_key_in(place.database, account="small", plan=Plan.PRO)
+    place.key = key
+    with Client(place.database) as direct:
+        spend(direct, "small", 49_990)
+    ran = []
+    with place.saver() as saver:
+        result = line(saver, [f"n{i}" for i in range(12)], ran).invoke({"log": []}, CONFIG, durability="sync")
+        assert len(result["log"]) == 12
+        assert not saver.health.ok
+        assert "2 checkpoints" not in (saver.health.problem or "")
+        assert line(saver, STEPS, []).get_state(CONFIG).values == result
+        spend(direct, "small", 0)
+    assert any("of today's 50,000 calls" in record.getMessage() for record in caplog.records)
+    assert place.kept() == [0, *range(13)]
+
+
+def spend(client: Client, account: str, calls: int) -> None:
+    """Set how many calls of today an account has made."""
+    from runmemory_core.policy.times import day_of
+    from runmemory_core.transports.embedded import EmbeddedTransport, wall_clock_ms
+
+    transport = client._transport
+    assert isinstance(transport, EmbeddedTransport)
+    path = Path(transport.where)
+    import sqlite3
+    from contextlib import closing
+
+    with closing(sqlite3.connect(path)) as connection, connection:
+        found = connection.execute("SELECT account_id FROM accounts WHERE name = ?", (account,)).fetchone()
+        connection.execute(
+            "INSERT INTO usage (account_id, day, calls) VALUES (?, ?, ?) "
+            "ON CONFLICT (account_id, day) DO UPDATE SET calls = excluded.calls",
+            (found[0], day_of(wall_clock_ms()), calls),
+        )
+
+
+def test_beyond_its_limit_the_spool_keeps_the_newest_of_each_lane(place, caplog):
+    place.start()
+    saver = place.saver()
+    saver._store._limit_bytes = saver._store._prune_at = 400_000
+    at = put(saver, {"x": 0})
+    place.kill()
+    for n in range(40):
+        at = put(saver, {"x": os.urandom(15_000).hex()}, at)
+    kept = values_at(saver)
+    assert saver.health.spooled_checkpoints < 40
+    assert Path(saver.health.spool).stat().st_size < 3_000_000
+    assert any("only the newest" in record.getMessage() for record in caplog.records)
+    place.start()
+    saver.close()
+    with place.saver() as again:
+        assert values_at(again) == kept
+
+
+def test_a_question_asked_while_the_service_is_away_is_answered_afterwards(place):
+    def build(saver):
+        builder = StateGraph(Log)
+        builder.add_node("ask", lambda _: {"log": [interrupt("pay?")]})
+        builder.add_edge(START, "ask")
+        builder.add_edge("ask", END)
+        return builder.compile(checkpointer=saver)
+
+    place.start()
+    saver = place.saver()
+    saver.setup()
+    assert saver.get_tuple(THREAD) is None
+    graph = build(saver)
+    graph.update_state(CONFIG, {"log": []}, as_node="__start__")
+    place.kill()
+    # The thread's head is in the service only, so nothing may go on blindly …
+    with pytest.raises(Unavailable):
+        graph.invoke(None, CONFIG)
+    place.start()
+    saver._store._retry_at = 0.0
+    assert graph.invoke(None, CONFIG)["__interrupt__"][0].value == "pay?"
+    saver.close()
+    with place.saver() as other:
+        assert build(other).invoke(Command(resume="yes"), CONFIG) == {"log": ["yes"]}
