@@ -11,12 +11,14 @@ import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, Literal, cast
 
 from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from runmemory_core import parts
 from runmemory_core.policy.json_rules import write
@@ -31,6 +33,10 @@ OnRedact = Callable[[str, str], object]
 REMEMBERED_NODES = 20_000
 REMEMBERED_RUNS = 200
 _SHORT_LIST = 100
+_IN_LISTS = frozenset({"msgpack", "null", "bytes"})
+"""Kinds of serialization whose values look the same inside a list as alone."""
+_LANGGRAPHS_OWN = frozenset({"source", "step", "parents", "run_id", "counters_since_delta_snapshot"})
+"""Metadata that LangGraph goes by: a node may be called ``auth_token``, and is no secret."""
 _REDACTION_GUIDE = (
     "keep secrets in the runtime context or the environment instead of the state, or use redact=False with an "
     "embedded store"
@@ -67,6 +73,10 @@ class Batch:
         return {address: text for address, text in self.texts.items() if address not in known}
 
 
+class _OnlyWhole(Exception):
+    """An element of a list cannot be shown alone: the list is encoded as one value."""
+
+
 class Encoder:
     """Turns values into nodes; remembers what it converted and what the store confirmed.
 
@@ -82,6 +92,8 @@ class Encoder:
         on_redact: OnRedact | None = None,
     ) -> None:
         self._serde = serde
+        # What another serializer, or a cipher, writes of an element says nothing of what it writes of a list.
+        self._splits = type(serde).dumps_typed is JsonPlusSerializer.dumps_typed
         self._redacts = bool(redact)
         self._mode: Mode = "full" if redact == "strict" else "names"
         self._on_redact = on_redact
@@ -114,14 +126,18 @@ class Encoder:
 
     def node(self, channel: str, value: Any, batch: Batch) -> parts.Node:
         """The node of a channel's value; raises `TypeError` with channel and path for what cannot be dumped."""
-        if type(value) is list and len(cast("list[Any]", value)) > 1:
-            return self._list(channel, cast("list[Any]", value), batch)
+        if type(value) is list and self._splits and not _holds_pairs(cast("list[Any]", value)):
+            with suppress(_OnlyWhole):
+                return self._list(channel, cast("list[Any]", value), batch)
         return self._element(channel, "", value, batch)[1]
 
     def metadata(self, metadata: Mapping[str, Any]) -> dict[str, Any]:
         """Metadata as tagged JSON; LangGraph merges the config's scalars into it, keys among them."""
         shown = {name: self.tagged("metadata", value) for name, value in metadata.items()}
-        return self._redacted("metadata", "", shown) if self._redacts else shown
+        if not self._redacts:
+            return shown
+        others = {name: value for name, value in shown.items() if name not in _LANGGRAPHS_OWN}
+        return shown | self._redacted("metadata", "", others)
 
     def tagged(self, channel: str, value: Any) -> Any:
         """The tagged JSON of a small value that stands inline: metadata, filters."""
@@ -149,6 +165,8 @@ class Encoder:
 
     def _element(self, channel: str, index: int | str, value: Any, batch: Batch) -> tuple[bytes, parts.Node]:
         kind, data = typed = self._typed(channel, index, value)
+        if index != "" and kind not in _IN_LISTS:
+            raise _OnlyWhole
         batch.sizes[channel] = batch.sizes.get(channel, 0) + len(data)
         hashed = _salted(channel, kind).copy()
         hashed.update(data)
@@ -156,6 +174,8 @@ class Encoder:
         node = batch.find(digest)
         if node is None:
             shown = to_json(typed)
+            if index != "" and is_opaque(shown):
+                raise _OnlyWhole
             if self._redacts:
                 shown = self._redacted(channel, index, shown)
             node = batch.nodes[digest] = parts.of_text(write(shown), batch.texts)
@@ -217,7 +237,12 @@ def _replace(value: Any, pointer: str, new: Any) -> None:
 @lru_cache(maxsize=1_000)
 def _salted(channel: str, kind: str) -> blake2b:
     # The name of its channel decides whether a value is redacted, so equal values of two channels differ.
-    return blake2b(f"{kind}\0{channel}".encode(), digest_size=16)
+    return blake2b(f"{len(kind)}:{kind}{len(channel)}:{channel}:".encode(), digest_size=16)
+
+
+def _holds_pairs(items: list[Any]) -> bool:
+    """Whether items may be name and value, such as headers: only side by side do they say what is secret."""
+    return any(type(item) in (list, tuple) and len(item) == 2 for item in items)
 
 
 def _unserializable(value: Any, dump: Callable[[Any], object]) -> str:

@@ -61,7 +61,7 @@ def place_of(config: RunnableConfig) -> tuple[str, str, str | None]:
     checkpoint_id = configurable.get("checkpoint_id")
     return (
         str(configurable["thread_id"]),
-        str(configurable.get("checkpoint_ns", "")),
+        str(configurable.get("checkpoint_ns") or ""),
         None if checkpoint_id is None else str(checkpoint_id),
     )
 

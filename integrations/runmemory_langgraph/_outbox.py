@@ -54,7 +54,6 @@ class Outbox:
         self._sending = [threading.RLock() for _ in range(_LOCKS)]
         self._timer: threading.Thread | None = None
         self._closed = False
-        self._asleep = False
         atexit.register(_weakly(self._flush_at_exit))
 
     def linger(self, run_id: str, encode: Encode) -> None:
@@ -70,9 +69,6 @@ class Outbox:
                 if self._timer is None:
                     self._timer = threading.Thread(target=self._watch, name="runmemory-outbox", daemon=True)
                     self._timer.start()
-                # Waking it for each change would cost more than the change: it looks again by itself.
-                if self._asleep:
-                    self._guard.notify()
 
     def send(self, run_id: str, encode: Encode | None = None) -> None:
         """Send what waits for a thread, followed by one more change; returns once it is stored.
@@ -101,11 +97,17 @@ class Outbox:
                 raise
 
     def flush(self, run_id: str | None = None) -> None:
-        """Send what waits, for one thread or for all."""
+        """Send what waits, for one thread or for all; what another caller is sending is waited for."""
+        if run_id is not None:
+            self.send(run_id)
+            return
         with self._guard:
-            due = [run_id] if run_id is not None else list(self._waiting)
+            due = list(self._waiting)
         for each in due:
             self.send(each)
+        for lock in self._sending:
+            with lock:
+                pass
 
     def _flush_at_exit(self) -> None:
         """Send what waits, when nobody is left to hear of an exception."""
@@ -119,7 +121,10 @@ class Outbox:
         self.flush()
         with self._guard:
             self._closed = True
+            timer = self._timer
             self._guard.notify()
+        if timer is not None:
+            timer.join()
 
     def _deliver(self, run_id: str, waiting: _Waiting) -> None:
         missing = self._commit(run_id, waiting.changes, waiting.batch.to_send())
@@ -138,17 +143,15 @@ class Outbox:
         return self._sending[hash(run_id) % _LOCKS]
 
     def _watch(self) -> None:
-        idle_since = time.monotonic()
-        while not self._closed:
+        """Send what has waited long enough; ends after a second without work, and with it what holds the outbox."""
+        busy = time.monotonic()
+        while True:
             with self._guard:
                 now = time.monotonic()
-                if self._waiting:
-                    idle_since = now
-                elif now - idle_since > _AWAKE_SECONDS:
-                    self._asleep = True
-                    self._guard.wait()
-                    self._asleep, idle_since = False, time.monotonic()
-                    continue
+                busy = now if self._waiting else busy
+                if self._closed or now - busy > _AWAKE_SECONDS:
+                    self._timer = None
+                    return
                 due = [
                     run_id
                     for run_id, waiting in self._waiting.items()

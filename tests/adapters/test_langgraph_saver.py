@@ -1,13 +1,18 @@
 """What RunMemorySaver keeps and gives back, through its own methods."""
 
 import asyncio
+import json
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.base import Checkpoint, empty_checkpoint
+from langgraph.checkpoint.serde.base import CipherProtocol
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.serde.types import ERROR, INTERRUPT
 from pydantic import BaseModel, SecretStr
@@ -320,3 +325,127 @@ def test_a_value_that_would_be_a_pickle_is_refused_when_it_is_saved(tmp_path):
         pytest.raises(TypeError, match="pickle"),
     ):
         put(saver, {"odd": slice(1, 2)})
+
+
+class Reversing(CipherProtocol):
+    """A cipher that anybody can read, but no JSON reader."""
+
+    def encrypt(self, plaintext):
+        return "reversed", plaintext[::-1]
+
+    def decrypt(self, ciphername, ciphertext):
+        return ciphertext[::-1]
+
+
+class Shouting:
+    """A serializer of somebody's own."""
+
+    def dumps_typed(self, obj):
+        return "shouted", json.dumps(obj).upper().encode()
+
+    def loads_typed(self, data):
+        assert data[0] == "shouted"
+        return json.loads(data[1].lower())
+
+
+def nested(depth):
+    value = "bottom"
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("serde", "values"),
+    [
+        (EncryptedSerializer(Reversing()), {"m": [HumanMessage("a"), AIMessage("b")], "n": [1, "two", {}]}),
+        (Shouting(), {"m": ["a", "b", {}], "n": []}),
+        (None, {"m": [nested(56), 1], "n": [nested(55), 1]}),
+        (None, {"m": [b"bytes", bytearray(b"array"), "text"], "n": [float("inf"), None]}),
+    ],
+    ids=["encrypted", "foreign", "too deep to show", "bytes"],
+)
+def test_lists_come_back_whole_whatever_the_serializer(saver_maker, serde, values):
+    with saver_maker(serde=serde) as saver:
+        at = put(saver, values)
+        saver.put_writes(at, [("m", values["m"])], "task")
+    with saver_maker(serde=serde) as saver:
+        found = saver.get_tuple(THREAD)
+        assert found.checkpoint["channel_values"] == values
+        assert found.pending_writes == [("task", "m", values["m"])]
+
+
+def test_equal_bytes_under_two_channels_are_not_mixed_up(saver):
+    values = {"a": b"bc", "ab": b"c", "abc": b""}
+    put(saver, values)
+    assert values_at(saver) == values
+
+
+def test_headers_as_pairs_lose_their_values_in_a_list_too(saver):
+    put(
+        saver,
+        {
+            "headers": [
+                ["Authorization", "abcd1234efgh5678"],
+                ["X-Api-Key", "abcd1234efgh5678"],
+                ["Accept", "*/*"],
+            ]
+        },
+    )
+    assert values_at(saver)["headers"] == [
+        ["Authorization", "[removed]"],
+        ["X-Api-Key", "[removed]"],
+        ["Accept", "*/*"],
+    ]
+
+
+def test_metadata_that_langgraph_goes_by_is_never_redacted(saver):
+    own = {"parents": {"auth_token": "id2"}, "counters_since_delta_snapshot": {"password": [1, 2]}}
+    put(saver, {"x": 1}, **own, api_key="canary")
+    metadata = saver.get_tuple(THREAD).metadata
+    assert {name: metadata[name] for name in own} == own
+    assert metadata["api_key"] == "[removed]"
+
+
+def test_closing_waits_for_what_the_timer_is_sending(saver_maker):
+    sending, go_on = threading.Event(), threading.Event()
+    saver = saver_maker()
+    at = put(saver, {"x": 1})
+    commit = saver._outbox._commit
+
+    def slow(*given):
+        sending.set()
+        assert go_on.wait(20)
+        return commit(*given)
+
+    saver._outbox._commit = slow
+    saver.put_writes(at, [("x", 2)], "task")
+    assert sending.wait(20)
+    closing = threading.Thread(target=saver.close)
+    closing.start()
+    closing.join(0.2)
+    assert closing.is_alive()
+    go_on.set()
+    closing.join(20)
+    with saver_maker() as looking:
+        assert looking.get_tuple(at).pending_writes == [("task", "x", 2)]
+
+
+def test_results_that_wait_survive_a_put_that_cannot_be_saved(saver):
+    at = put(saver, {"x": 1})
+    saver.put_writes(at, [("x", 2)], "task")
+    with pytest.raises(TypeError):
+        put(saver, {"x": object()}, at)
+    assert saver.get_tuple(at).pending_writes == [("task", "x", 2)]
+
+
+def test_a_saver_that_is_dropped_leaves_no_thread_behind(saver_maker):
+    before = threading.active_count()
+    for _ in range(5):
+        saver = saver_maker()
+        saver.put_writes(put(saver, {"x": 1}), [("x", 2)], "task")
+    del saver
+    deadline = time.monotonic() + 20
+    while threading.active_count() > before:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
