@@ -92,8 +92,8 @@ class Encoder:
         on_redact: OnRedact | None = None,
     ) -> None:
         self._serde = serde
-        # What another serializer, or a cipher, writes of an element says nothing of what it writes of a list.
-        self._splits = type(serde).dumps_typed is JsonPlusSerializer.dumps_typed
+        # Of another serializer, or a cipher, nothing is known of what it writes: its values are kept whole.
+        self._stock = type(serde).dumps_typed is JsonPlusSerializer.dumps_typed
         self._redacts = bool(redact)
         self._mode: Mode = "full" if redact == "strict" else "names"
         self._on_redact = on_redact
@@ -126,7 +126,7 @@ class Encoder:
 
     def node(self, channel: str, value: Any, batch: Batch) -> parts.Node:
         """The node of a channel's value; raises `TypeError` with channel and path for what cannot be dumped."""
-        if type(value) is list and self._splits and not _holds_pairs(cast("list[Any]", value)):
+        if type(value) is list and self._stock and not _holds_pairs(cast("list[Any]", value)):
             with suppress(_OnlyWhole):
                 return self._list(channel, cast("list[Any]", value), batch)
         return self._element(channel, "", value, batch)[1]
@@ -141,7 +141,8 @@ class Encoder:
 
     def tagged(self, channel: str, value: Any) -> Any:
         """The tagged JSON of a small value that stands inline: metadata, filters."""
-        if value is None or type(value) is bool or (type(value) is str and value.isascii()):
+        simple = value is None or type(value) is bool or (type(value) is str and value.isascii())
+        if simple and self._stock:
             return value
         return to_json(self._typed(channel, "", value))
 
