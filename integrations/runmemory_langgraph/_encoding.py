@@ -30,6 +30,7 @@ from runmemory_langgraph._bridge import find_secrets, is_opaque, to_json, withou
 OnRedact = Callable[[str, str], object]
 """Told the channel and the JSON pointer in its value of each value that was removed."""
 
+METADATA_SERDE = JsonPlusSerializer()
 REMEMBERED_NODES = 20_000
 REMEMBERED_RUNS = 200
 _SHORT_LIST = 100
@@ -71,6 +72,13 @@ class Batch:
         """The texts that the store is not known to hold."""
         known = self.memory.addresses
         return {address: text for address, text in self.texts.items() if address not in known}
+
+
+def metadata_value(value: Any) -> Any:
+    """Tagged JSON of a metadata value, by LangGraph's own serializer whatever the graph's: it is filtered by."""
+    if value is None or type(value) is bool or (type(value) is str and value.isascii()):
+        return value
+    return to_json(METADATA_SERDE.dumps_typed(value))
 
 
 class _OnlyWhole(Exception):
@@ -133,17 +141,14 @@ class Encoder:
 
     def metadata(self, metadata: Mapping[str, Any]) -> dict[str, Any]:
         """Metadata as tagged JSON; LangGraph merges the config's scalars into it, keys among them."""
-        shown = {name: self.tagged("metadata", value) for name, value in metadata.items()}
+        shown = {name: metadata_value(value) for name, value in metadata.items()}
         if not self._redacts:
             return shown
         others = {name: value for name, value in shown.items() if name not in _LANGGRAPHS_OWN}
         return shown | self._redacted("metadata", "", others)
 
     def tagged(self, channel: str, value: Any) -> Any:
-        """The tagged JSON of a small value that stands inline: metadata, filters."""
-        simple = value is None or type(value) is bool or (type(value) is str and value.isascii())
-        if simple and self._stock:
-            return value
+        """The tagged JSON of a value that stands inline, as the graph's serializer writes it."""
         return to_json(self._typed(channel, "", value))
 
     def _list(self, channel: str, items: list[Any], batch: Batch) -> parts.Node:

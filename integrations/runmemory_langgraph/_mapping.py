@@ -8,7 +8,7 @@ data there and must be neither redacted nor renamed.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -31,7 +31,7 @@ from runmemory_core.operations.storage import Entry, TaskWrites
 from runmemory_core.policy.secret_formats import MARKER
 from runmemory_langgraph._bridge import replace_strings
 from runmemory_langgraph._decoding import ClassName, decode
-from runmemory_langgraph._encoding import Batch, Encoder
+from runmemory_langgraph._encoding import METADATA_SERDE, Batch, Encoder
 
 Restore = Callable[[str, str], Any]
 """Given channel and JSON pointer of a removed value, the value to put there, or None to leave it."""
@@ -197,7 +197,8 @@ def tuple_of(entry: Entry, texts: Mapping[str, str], *, reading: Reading) -> Che
         "channel_versions": dict(versions),
         "versions_seen": {node: dict(pairs) for node, pairs in seen},
     }
-    metadata = {name: _decoded(value, reading) for name, value in entry.metadata.items()}
+    plain = replace(reading, serde=METADATA_SERDE)
+    metadata = {name: _decoded(value, plain) for name, value in entry.metadata.items()}
     return CheckpointTuple(
         config=config_of(entry.run_id, entry.lane, entry.key),
         checkpoint=cast("Checkpoint", checkpoint),

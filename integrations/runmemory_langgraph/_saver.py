@@ -33,7 +33,7 @@ from runmemory_core.operations.storage import EntriesReply
 from runmemory_core.operations.tools import WouldSave
 from runmemory_langgraph import _mapping
 from runmemory_langgraph._decoding import ClassName
-from runmemory_langgraph._encoding import Encoder, OnRedact
+from runmemory_langgraph._encoding import Encoder, OnRedact, metadata_value
 from runmemory_langgraph._outbox import Outbox
 from runmemory_langgraph._threads import DELIBERATE, Threads
 
@@ -203,9 +203,7 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
         if before is not None:
             query["before"] = before.get("configurable", {}).get("checkpoint_id")
         if wanted:
-            query["metadata"] = {
-                name: self._encoder.tagged("filter", value) for name, value in wanted.items()
-            }
+            query["metadata"] = {name: metadata_value(value) for name, value in wanted.items()}
         return query
 
     def _page(self, query: Mapping[str, Any], left: int | None, cursor: str | None) -> EntriesReply:
