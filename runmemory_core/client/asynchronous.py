@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from runmemory_core.client._calls import ReplyModel, make_call, read_reply
 from runmemory_core.client._connect import connect_async, spool_file, target
@@ -153,7 +153,7 @@ class AsyncClient:
         """Release connections; what was acknowledged is safe already."""
         await self._transport.close()
 
-    async def __aenter__(self) -> AsyncClient:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
