@@ -13,7 +13,6 @@ from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
-    INTERRUPT,
     WRITES_IDX_MAP,
     Checkpoint,
     CheckpointMetadata,
@@ -23,10 +22,11 @@ from langgraph.checkpoint.base import (
     get_checkpoint_metadata,
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.serde.types import INTERRUPT
 from pydantic_core import from_json
 
 from runmemory_core import StateTooLarge, parts
-from runmemory_core.model import LIMITS, Plan
+from runmemory_core.model import LIMITS, Plan, RunStatus
 from runmemory_core.operations.storage import Entry, TaskWrites
 from runmemory_core.policy.secret_formats import MARKER
 from runmemory_langgraph._bridge import replace_strings
@@ -87,7 +87,8 @@ def put_change(
     *,
     encoder: Encoder,
     batch: Batch,
-    restart: bool = False,
+    status: RunStatus,
+    restart: bool,
 ) -> dict[str, Any]:
     """The change that puts a checkpoint."""
     _, lane, parent = place_of(config)
@@ -104,7 +105,7 @@ def put_change(
         ],
         "extra": {"=": _extra(checkpoint, encoder)},
         "metadata": encoder.metadata(whole),
-        "status": "running",
+        "status": status,
     }
     _check_size(batch.sizes)
     if parent is not None:

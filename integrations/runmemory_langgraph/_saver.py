@@ -12,7 +12,7 @@ import copy
 import random
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -25,6 +25,7 @@ from langgraph.checkpoint.base import (
     DeltaChannelHistory,
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.serde.types import INTERRUPT
 
 from runmemory_core import AccountRequired, Client, InvalidRequest
 from runmemory_core.client import StoreClient
@@ -52,12 +53,12 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
     Raises `AccountRequired` for a URL without a key, since nothing would be stored there.
     """
 
-    def __new__(cls, *_: Any, watch: bool = False, **__: Any) -> RunMemorySaver:
+    def __new__(cls, *_: Any, watch: bool = False, **__: Any) -> Self:
         """The saver, or for ``watch=True`` the one that stores nothing in the service."""
         if watch:
             from runmemory_langgraph._watching import WatchingSaver  # noqa: PLC0415 - it is made of this class
 
-            return object.__new__(WatchingSaver)
+            return cast("Self", object.__new__(WatchingSaver))
         return object.__new__(cls)
 
     def __init__(
@@ -258,7 +259,14 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
         self._outbox.send(
             run_id,
             lambda batch: _mapping.put_change(
-                config, checkpoint, metadata, encoder=self._encoder, batch=batch, restart=restart
+                config,
+                checkpoint,
+                metadata,
+                encoder=self._encoder,
+                batch=batch,
+                # Asked for when it is sent: a question may come before its checkpoint does.
+                status=self._threads.status_at(run_id, checkpoint["id"]),
+                restart=restart,
             ),
         )
         return _mapping.config_of(run_id, lane, checkpoint["id"])
@@ -276,7 +284,9 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
         """
         if not writes:
             return
-        run_id, _, _ = _mapping.place_of(config)
+        run_id, _, key = _mapping.place_of(config)
+        if key is not None and any(channel == INTERRUPT for channel, _ in writes):
+            self._threads.note_question(run_id, key)
         deliver = (
             self._outbox.send
             if any(channel in WRITES_IDX_MAP for channel, _ in writes)

@@ -14,8 +14,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import ERROR, INTERRUPT, PendingWrite
+from langgraph.checkpoint.base import PendingWrite
+from langgraph.checkpoint.serde.types import ERROR, INTERRUPT
 
+from runmemory_core.model import RunStatus
 from runmemory_langgraph._mapping import place_of
 
 logger = logging.getLogger("runmemory")
@@ -31,6 +33,8 @@ class _Thread:
     made: dict[str, str] = field(default_factory=dict[str, str])
     """The latest key put to each namespace since the thread was loaded."""
     last_put: str | None = None
+    asked: set[str] = field(default_factory=set[str])
+    """Checkpoints at which a person is asked."""
     stopped_at: str | None = None
     """The root checkpoint at which an earlier attempt stopped, as far as it looks."""
 
@@ -49,6 +53,7 @@ class Threads:
         with self._lock:
             thread = self._of(run_id)
             thread.made.clear()
+            thread.asked.clear()
             # Reading a thread that this process is working on is no sign of a stop, unless a node failed.
             stopped = key is not None and (key != thread.last_put or ERROR in channels)
             thread.stopped_at = key if stopped and INTERRUPT not in channels else None
@@ -70,6 +75,16 @@ class Threads:
             restart = source == _GOES_ON and parent is not None and parent == thread.stopped_at
             thread.last_put, thread.stopped_at = key, None
             return restart
+
+    def note_question(self, run_id: str, key: str) -> None:
+        """A task at this checkpoint waits for a person; its put may come later."""
+        with self._lock:
+            self._of(run_id).asked.add(key)
+
+    def status_at(self, run_id: str, key: str) -> RunStatus:
+        """Whether the run waits for a person once this checkpoint is put."""
+        with self._lock:
+            return "paused" if key in self._of(run_id).asked else "running"
 
     def is_new(self, config: RunnableConfig) -> bool:
         """Whether a namespace belongs to a call that only this invocation can have begun, and has not yet.

@@ -13,7 +13,6 @@ from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
-    INTERRUPT,
     BaseCheckpointSaver,
     ChannelVersions,
     Checkpoint,
@@ -22,6 +21,7 @@ from langgraph.checkpoint.base import (
     DeltaChannelHistory,
 )
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.serde.types import INTERRUPT
 
 from runmemory_core import RunMemoryError
 from runmemory_core.operations.tools import WouldSave

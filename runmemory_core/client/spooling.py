@@ -94,6 +94,7 @@ class SpooledStore(StoreClient):
         self._refused: dict[str, RunMemoryError] = {}
         self._pruned: set[str] = set()
         self._may_hold = True
+        self._closed = False
 
     @property
     def health(self) -> Health:
@@ -106,6 +107,9 @@ class SpooledStore(StoreClient):
 
     def close(self) -> None:
         """Send what waits if the service answers; otherwise the next process does. The client stays open."""
+        if self._closed:
+            return
+        self._closed = True
         try:
             self._replay(wait=False)
         except RunMemoryError as error:

@@ -109,7 +109,9 @@ def drop_call_lanes(at: Context, run: int) -> int:
     through = None if root is None else root["evicted_through"]
     gone = 0
     for row in at.tx.all("call_lane_heads", **ids) if through is not None else ():
-        started_by = (from_json(row["metadata"] or "{}").get("parents") or {}).get("")
+        metadata: dict[str, Any] = from_json(row["metadata"] or "{}")
+        parents: dict[str, str] = metadata.get("parents") or {}
+        started_by = parents.get("")
         of_a_call = ":" in row["name"].rpartition("|")[2]
         if not of_a_call or started_by is None or started_by > through:
             continue

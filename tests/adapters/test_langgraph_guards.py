@@ -105,11 +105,9 @@ def test_an_answered_question_is_no_restart(saver_maker):
 def test_looking_at_a_thread_that_is_at_work_is_no_restart(saver):
     seen = []
 
-    def look(name):
-        seen.extend([saver.get_tuple(CONFIG), saver.get_tuple(CONFIG)])
-
     class Ran(list):
-        append = staticmethod(look)
+        def append(self, _):
+            seen.extend([saver.get_tuple(CONFIG), saver.get_tuple(CONFIG)])
 
     line(saver, ["a", "b", "c"], Ran()).invoke({"log": []}, CONFIG)
     assert len(seen) == 6
@@ -118,9 +116,9 @@ def test_looking_at_a_thread_that_is_at_work_is_no_restart(saver):
 
 def test_a_thread_that_waits_for_a_person_is_paused(saver):
     approval(saver).invoke({"log": []}, CONFIG)
-    assert [row.run_status for row in saver._client.list_checkpoints("t").checkpoints][0] == "paused"
+    assert saver._client.list_checkpoints("t").checkpoints[0].run_status == "paused"
     approval(saver).invoke(Command(resume="yes"), CONFIG)
-    assert [row.run_status for row in saver._client.list_checkpoints("t").checkpoints][0] == "running"
+    assert saver._client.list_checkpoints("t").checkpoints[0].run_status == "running"
 
 
 # --- retention ------------------------------------------------------------------------------------------
@@ -149,8 +147,11 @@ def test_a_delta_channel_of_60_items_survives_keeping_20(keeping_saver_maker):
         items: Annotated[list, DeltaChannel(reduce, list)]
 
     def build(saver):
+        def add(state: State):
+            return {"items": [len(state["items"])]}
+
         builder = StateGraph(State)
-        builder.add_node("add", lambda state: {"items": [len(state["items"])]})
+        builder.add_node("add", add)
         builder.add_edge(START, "add")
         builder.add_conditional_edges("add", lambda state: "add" if len(state["items"]) < 60 else END)
         return builder.compile(checkpointer=saver)
@@ -164,11 +165,18 @@ def test_a_delta_channel_of_60_items_survives_keeping_20(keeping_saver_maker):
         assert newest == [[*range(n)] for n in range(60, 40, -1)]
 
 
+def noting(name):
+    def node(state: Log):
+        return {"log": [name]}
+
+    return node
+
+
 def calling(saver, turns, *, stateful=False):
     """A graph that calls a subgraph once a superstep."""
     inner = StateGraph(Log)
-    inner.add_node("one", lambda _: {"log": ["in"]})
-    inner.add_node("two", lambda _: {"log": ["in"]})
+    inner.add_node("one", noting("in"))
+    inner.add_node("two", noting("in"))
     inner.add_edge(START, "one")
     inner.add_edge("one", "two")
     outer = StateGraph(Log)
@@ -186,7 +194,7 @@ def test_the_namespace_of_a_subgraph_call_goes_with_the_checkpoint_that_started_
     with keeping_saver_maker(keep=20) as saver:
         calling(saver, 2**6).invoke({"log": []}, CONFIG | {"recursion_limit": 200}, durability="sync")
         few = len(lanes(saver))
-        for n in range(30):
+        for _ in range(30):
             put(saver, {"log": []}, saver.get_tuple(CONFIG).config)
         assert lanes(saver) == {""}
     assert few > 1
@@ -196,7 +204,7 @@ def test_the_newest_of_a_namespace_that_lives_on_is_never_evicted(keeping_saver_
     with keeping_saver_maker(keep=20) as saver:
         calling(saver, 2, stateful=True).invoke({"log": []}, CONFIG)
         assert "sub" in lanes(saver)
-        for n in range(30):
+        for _ in range(30):
             put(saver, {"log": []}, saver.get_tuple(CONFIG).config)
         assert "sub" in lanes(saver)
 

@@ -10,6 +10,7 @@ import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 from langgraph.graph import END, START, StateGraph
@@ -19,10 +20,11 @@ from runmemory_core import Client, Unauthorized, Unavailable
 from runmemory_core.client.spooling import SpooledStore
 from runmemory_langgraph import RunMemorySaver
 from tests.adapters.test_langgraph_graphs import CONFIG, Log, line
+from tests.adapters.test_langgraph_guards import noting
 from tests.adapters.test_langgraph_saver import put, values_at
 from tests.service.serving import Plan, Service, new_key_in, running_service
 
-THREAD = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+THREAD: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
 STEPS = [f"n{i}" for i in range(8)]
 
 
@@ -102,7 +104,7 @@ def test_a_run_ends_normally_while_the_service_is_away_and_all_of_it_arrives(pla
     assert result == {"log": STEPS}
     assert not saver.health.ok
     assert saver.health.spooled_checkpoints
-    assert os.stat(saver.health.spool).st_mode & 0o777 == 0o600
+    assert Path(saver.health.spool).stat().st_mode & 0o777 == 0o600
     warned = [record.getMessage() for record in caplog.records if "waits in" in record.getMessage()]
     assert len(warned) == 1
     place.start()
@@ -302,11 +304,15 @@ def test_a_thread_deleted_in_the_meantime_stays_deleted(place):
 
 
 def test_a_subgraph_begins_while_the_service_is_away(place):
+    def kill(state: Log):
+        place.kill()
+        return {"log": ["kill"]}
+
     inner = StateGraph(Log)
-    inner.add_node("one", lambda _: {"log": ["one"]})
+    inner.add_node("one", noting("one"))
     inner.add_edge(START, "one")
     outer = StateGraph(Log)
-    outer.add_node("kill", lambda _: place.kill() or {"log": ["kill"]})
+    outer.add_node("kill", kill)
     outer.add_node("sub", inner.compile())
     outer.add_edge(START, "kill")
     outer.add_edge("kill", "sub")
@@ -367,7 +373,7 @@ def test_beyond_its_limit_the_spool_keeps_the_newest_of_each_lane(place, caplog)
     saver._store._limit_bytes = saver._store._prune_at = 400_000
     at = put(saver, {"x": 0})
     place.kill()
-    for n in range(40):
+    for _ in range(40):
         at = put(saver, {"x": os.urandom(15_000).hex()}, at)
     kept = values_at(saver)
     assert saver.health.spooled_checkpoints < 40
@@ -381,8 +387,11 @@ def test_beyond_its_limit_the_spool_keeps_the_newest_of_each_lane(place, caplog)
 
 def test_a_question_asked_while_the_service_is_away_is_answered_afterwards(place):
     def build(saver):
+        def ask(state: Log):
+            return {"log": [interrupt("pay?")]}
+
         builder = StateGraph(Log)
-        builder.add_node("ask", lambda _: {"log": [interrupt("pay?")]})
+        builder.add_node("ask", ask)
         builder.add_edge(START, "ask")
         builder.add_edge("ask", END)
         return builder.compile(checkpointer=saver)

@@ -1,6 +1,7 @@
 """Secrets: what is removed, who is told, and how it comes back."""
 
 import pytest
+from pydantic import SecretStr
 
 from runmemory_langgraph import RunMemorySaver
 from tests.adapters.test_langgraph_saver import THREAD, Login, put, values_at
@@ -15,14 +16,17 @@ def messages(caplog) -> list[str]:
 def test_whoever_asks_is_told_of_each_value_that_was_removed(saver_maker):
     told = []
     with saver_maker(on_redact=lambda channel, pointer: told.append((channel, pointer))) as saver:
-        put(saver, {"config": [{"api_key": "a"}, {"login": Login(user="u", token="t")}], "password": "p"})
+        put(
+            saver,
+            {"config": [{"api_key": "a"}, {"login": Login(user="u", token=SecretStr("t"))}], "password": "p"},
+        )
     assert sorted(told) == [("config", "/0/api_key"), ("config", "/1/login/token"), ("password", "")]
 
 
 def test_removed_values_are_put_back_on_loading(saver_maker):
     secrets = {("config", "/0/api_key"): "back", ("config", "/1/login/token"): "again", ("password", ""): "p"}
     given = {
-        "config": [{"api_key": "a"}, {"login": Login(user="u", token="t")}],
+        "config": [{"api_key": "a"}, {"login": Login(user="u", token=SecretStr("t"))}],
         "password": "x",
         "other": "[removed]",
     }

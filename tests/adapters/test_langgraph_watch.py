@@ -1,6 +1,7 @@
 """Watching: the graph works as with any saver, the service only sees previews."""
 
 import asyncio
+from typing import Any
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
@@ -26,13 +27,11 @@ def test_an_answered_question_is_not_asked_again(service, caplog):
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_each_step_is_previewed_redacted_and_nothing_is_stored(service, asynchronous):
     seen = []
-    config = {"configurable": {"thread_id": f"watched-{asynchronous}"}}
+    config: Any = {"configurable": {"thread_id": f"watched-{asynchronous}"}}
     with RunMemorySaver(service.url, watch=True, on_preview=seen.append) as saver:
         graph = line(saver, ["a", "b"], [])
-        if asynchronous:
-            result = asyncio.run(graph.ainvoke({"log": []}, config))
-        else:
-            result = graph.invoke({"log": []}, config)
+        given = {"log": []}
+        result = asyncio.run(graph.ainvoke(given, config)) if asynchronous else graph.invoke(given, config)
         assert result == {"log": ["a", "b"]}
         assert [preview.state.get("log") for preview in seen] == [None, [], ["a"], ["a", "b"]]
         graph.update_state(config, {"log": ["x"]}, as_node="a")
