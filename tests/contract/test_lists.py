@@ -114,7 +114,10 @@ def test_the_report_counts_a_week_and_names_each_crash_point(face: Face, client:
         "new": 1,
         "not_repeated_ms": HOUR,
     }
-    assert "import stopped after \"two\" on 2026-03-08 at 13:00 UTC: KeyError: 'price'. About 60 minutes of work was lost." in report.text
+    assert (
+        "import stopped after \"two\" on 2026-03-08 at 13:00 UTC: KeyError: 'price'. About 60 minutes of work was lost."
+        in report.text
+    )
     assert "silent stopped before its first checkpoint on 2026-03-08 at 14:00 UTC." in report.text
     assert "long ago" not in report.text
 
