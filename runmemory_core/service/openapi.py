@@ -45,6 +45,18 @@ _PROBLEM: dict[str, Any] = {
 }
 
 
+_QUOTA_HEADERS: dict[str, Any] = {
+    "RateLimit-Policy": {
+        "description": "With a daily limit: its calls and seconds, as draft-ietf-httpapi-ratelimit-headers-10 has it.",
+        "schema": {"type": "string", "examples": ['"day";q=500;w=86400']},
+    },
+    "RateLimit": {
+        "description": "With a daily limit: calls that are left, and seconds until all are back.",
+        "schema": {"type": "string", "examples": ['"day";r=499;t=43200']},
+    },
+}
+
+
 def document() -> dict[str, Any]:
     """The whole document."""
     modes = [(op.request, "validation") for op in OPERATIONS.values()]
@@ -85,7 +97,13 @@ def _operation(operation: Operation, schema_of: dict[Any, Any]) -> dict[str, Any
         "summary": operation.description.partition(". ")[0],
         "description": operation.description,
         "requestBody": {"content": _json(schema_of[operation.request])},
-        "responses": {"200": {"description": "The reply.", "content": _json(schema_of[operation.reply])}}
+        "responses": {
+            "200": {
+                "description": "The reply.",
+                "headers": _QUOTA_HEADERS,
+                "content": _json(schema_of[operation.reply]),
+            }
+        }
         | _refusals(),
     }
     if operation.group == "store":
@@ -106,6 +124,7 @@ def _refusal() -> dict[str, Any]:
         "description": "The call was refused, or failed; nothing of it was kept.",
         "headers": {
             "Retry-After": {"description": "Seconds, with 429 and 503.", "schema": {"type": "integer"}},
+            **_QUOTA_HEADERS,
             "WWW-Authenticate": {"description": "Bearer, with 401.", "schema": {"type": "string"}},
         },
         "content": {"application/problem+json": {"schema": {"$ref": _REFERENCE.format(model="Problem")}}},
@@ -127,6 +146,11 @@ def _parameter(name: str, place: str, description: str, *, kind: str = "string")
     }
 
 
+_KEY: dict[str, Any] = {
+    "type": "object",
+    "required": ["key", "key_id", "plan"],
+    "properties": {name: {"type": "string"} for name in ("key", "key_id", "plan")},
+}
 _OTHER_PATHS: dict[str, Any] = {
     "/api/run/{run_id}/state": {
         "get": {
@@ -152,6 +176,17 @@ _OTHER_PATHS: dict[str, Any] = {
                 }
             }
             | _refusals(),
+        }
+    },
+    "/api/keys/free": {
+        "post": {
+            "operationId": "issue_free_key",
+            "tags": ["service"],
+            "summary": "A free key of the watch plan, at once",
+            "description": "For lists and reports with labels: without a key others may share your address. "
+            "It takes no arguments, and shows the key this once.",
+            "security": [],
+            "responses": {"201": {"description": "The key.", "content": _json(_KEY)}} | _refusals(),
         }
     },
     "/healthz": {

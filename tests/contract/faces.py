@@ -22,6 +22,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from runmemory_core import AsyncClient, Client
 from runmemory_core.engine.keys import issue_key
+from runmemory_core.engine.sweeping import sweep_all
 from runmemory_core.model import LIMITS, Caller, Limits, Plan
 from runmemory_core.operations.tools import ResumeReply, SavedCheckpoint
 from runmemory_core.service.app import create_app
@@ -105,6 +106,11 @@ class Face:
         """Everything in the database, as SQL."""
         with closing(sqlite3.connect(f"{self.path.as_uri()}?mode=ro", uri=True)) as connection:
             return list(connection.iterdump())
+
+    def sweep(self) -> int:
+        """Remove what has expired by now, as `runmemory sweep` does; how many records went."""
+        with closing(SqliteStore(self.path)) as store:
+            return sweep_all(store, now_ms=self.clock.now_ms)
 
     def close(self) -> None:
         for close in reversed(self._closing):

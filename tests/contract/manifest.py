@@ -71,6 +71,7 @@ RULES: dict[str, str] = {
     "LST-03": "unfinished leaves finished runs out, and only those.",
     "REP-01": "The report counts the runs and restarts of the last 7 days and names each crash point.",
     "REP-02": "Without anything observed the report's numbers are zero.",
+    "REP-03": "The report counts asks after restarts, and done ids handed back that were skipped or repeated.",
     "USE-01": "usage_and_upgrade shows plan and limits and is not metered.",
     # limits
     "LIM-01": "Over quota a save keeps nothing and says when calls reset; reading works on.",

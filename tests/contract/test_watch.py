@@ -17,7 +17,7 @@ from runmemory_core import (
     StateTooLarge,
 )
 from runmemory_core.model import Limits, Plan
-from tests.contract.faces import MINUTE, Face, checkpoint_of
+from tests.contract.faces import DAY, MINUTE, Face, checkpoint_of
 
 
 @pytest.mark.rule("WAT-01")
@@ -242,3 +242,114 @@ def test_a_deleted_run_refuses_late_writes_until_a_resume(face: Face, client: Cl
         client.save_checkpoint("import", "two", attempt=1)
     assert client.save_checkpoint("import", "two", attempt=2).saved
     assert client.resume("import").done == []
+
+
+@pytest.mark.rule("WAT-08", "REP-03")
+@pytest.mark.parametrize("by", ["done ids", "step labels"])
+def test_the_worked_example_of_the_page_comes_out(face: Face, by: str) -> None:
+    """34 invoices and a crash after 30: in watch all are asked for again, acting goes on with the rest."""
+    ids = [f"invoice {number}" for number in range(34)]
+
+    def work(client: Client, names: list[str]) -> None:
+        for name in names:
+            face.clock.forward(MINUTE)
+            client.save_checkpoint("import", name, done=[name] if by == "done ids" else None)
+
+    client = face.client(account="visitor", plan=Plan.WATCH)
+    client.resume("import")
+    work(client, ids[:30])
+    client.resume("import")
+    work(client, ids)
+    report = client.weekly_report()
+    assert report.numbers == {
+        "runs": 1,
+        "finished": 0,
+        "checkpoints": 64,
+        "restarts": 1,
+        "abandoned": 0,
+        "asks": 34,
+        "skippable": 30,
+        "new": 4,
+        "repeated_ms": 30 * MINUTE,
+    }
+    assert "34 asks, 30 skippable, about 30 minutes repeated (measured)" in report.text
+    client.resume("import")
+    assert client.weekly_report().numbers["skippable"] == 30
+
+    client = face.client(account="customer", plan=Plan.PRO)
+    client.resume("import")
+    work(client, ids[:30])
+    reply = client.resume("import")
+    work(client, ids[30:])
+    numbers = client.weekly_report().numbers
+    assert (numbers["asks"], numbers["repeated"], numbers["new"]) == (4, 0, 4)
+    if by == "done ids":
+        assert reply.done == ids[:30]
+        assert (numbers["skipped"], numbers["not_repeated_ms"]) == (30, 30 * MINUTE)
+    client.resume("import")
+    assert client.weekly_report().numbers["asks"] == 4
+
+
+@pytest.mark.rule("WAT-08")
+def test_a_step_is_asked_for_once_in_an_attempt_however_often_it_is_reported(face: Face) -> None:
+    for plan in (Plan.WATCH, Plan.PRO):
+        client = face.client(account=plan.value, plan=plan)
+        client.resume("import")
+        client.save_checkpoint("import", "batch", done=["a", "b"])
+        client.resume("import")
+        for number in range(3):
+            client.save_checkpoint("import", "batch", state={"n": number}, done=["b", "c", "b"])
+            client.save_checkpoint("import", "label", state={"n": number})
+        numbers = client.weekly_report().numbers
+        assert (numbers["asks"], numbers["new"]) == (3, 2)
+        assert numbers["skippable" if plan is Plan.WATCH else "repeated"] == 1
+        if plan is Plan.PRO:
+            assert numbers["skipped"] == 1
+            assert "1 done id handed back and repeated all the same." in client.weekly_report().text
+
+
+@pytest.mark.rule("WAT-08")
+def test_what_follows_a_pause_or_an_end_is_no_restart_and_counts_nothing(face: Face) -> None:
+    for plan in (Plan.WATCH, Plan.PRO):
+        client = face.client(account=plan.value, plan=plan)
+        for status in ("paused", "finished"):
+            client.resume("import")
+            client.save_checkpoint("import", "one", done=["a"], status=status)
+        client.resume("import", start_over=True)
+        client.save_checkpoint("import", "two", done=["a"])
+        numbers = client.weekly_report().numbers
+        assert (numbers["restarts"], numbers["asks"], numbers["abandoned"]) == (0, 0, 0)
+        client.resume("import", start_over=True)
+        assert client.weekly_report().numbers["abandoned"] == 1
+        face.clock.forward(DAY)
+        assert client.weekly_report().numbers["abandoned"] == 2
+
+
+@pytest.mark.rule("WAT-09")
+def test_what_watch_recorded_goes_after_eight_days(face: Face) -> None:
+    client = face.client(account="visitor", plan=Plan.WATCH)
+    client.save_checkpoint("silent", "one", done=["a"])
+    client.resume("going")
+    client.save_checkpoint("going", "one", done=["a"])
+    face.clock.forward(4 * DAY)
+    client.resume("going")
+    client.save_checkpoint("going", "two", done=["b"])
+    face.clock.forward(4 * DAY)
+    before = rows(face.dump())
+    face.sweep()
+    # Idempotency keys of the first day, which go after 7.
+    assert set(before - rows(face.dump())) <= {"replays"}
+    face.clock.forward(1)
+    # One run, and of the other its first attempt, step and id.
+    assert face.sweep() > 0
+    assert rows(face.dump())["runs"] == rows(face.dump())["asked"] == 1
+    assert [row.step for row in client.list_checkpoints("going").checkpoints] == ["two"]
+    face.clock.forward(DAY * 9)
+    face.sweep()
+    assert {table: rows(face.dump())[table] for table in ("runs", "asked", "attempts", "checkpoints")} == {
+        "runs": 0,
+        "asked": 0,
+        "attempts": 0,
+        "checkpoints": 0,
+    }
+    assert "watch:visitor" not in "\n".join(face.dump())

@@ -32,7 +32,7 @@ def put(key: str, text: str, **more: Any) -> dict[str, Any]:
     return {"op": "put", "key": key, "state": [["text", {"=": text}]], **more}
 
 
-def test_reading_and_watching_wait_for_no_writer(
+def test_reading_waits_for_no_writer(
     face: EmbeddedFace, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("runmemory_core.store.sqlite.BUSY_WAIT_SECONDS", 0.05)
@@ -49,8 +49,8 @@ def test_reading_and_watching_wait_for_no_writer(
         assert client.store.fetch("graph").entry is not None
         assert len(client.store.history("graph").entries) == 1
         assert len(client.store.chain("graph", key="a").entries) == 1
-        assert not watching.save_checkpoint("import", "two").saved
-        assert watching.resume("import").status == "resumed"
+        assert watching.resume("import", peek=True).status == "resumed"
+        assert watching.list_checkpoints("import").checkpoints
         with pytest.raises(StoreBusy):
             client.resume("import")
 

@@ -6,18 +6,14 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from runmemory_core import Client, InvalidRequest, RunDeleted, parts
-from runmemory_core.engine import managing
-from runmemory_core.engine.managing import sweep
+from runmemory_core import Client, InvalidRequest, parts
 from runmemory_core.model import Limits
-from runmemory_core.store.sqlite import SqliteStore
-from tests.contract.faces import DAY, EmbeddedFace
+from tests.contract.faces import EmbeddedFace
 
 
 @pytest.fixture
@@ -88,50 +84,6 @@ def test_parts_that_only_writes_reach_stay(face: EmbeddedFace) -> None:
     assert (
         parts.join(reply.entry.writes[0].writes[0][2], reply.parts.__getitem__) == '"' + "result " * 100 + '"'
     )
-
-
-def test_a_sweep_removes_what_expired_and_nothing_else(face: EmbeddedFace) -> None:
-    client = face.client()
-    client.save_checkpoint("silent", "one", state={"a": ["x" * 5_000]}, done=["a"], idempotency_key="k")
-    client.resume("silent")
-    client.save_checkpoint("waits", "ask", status="paused")
-    client.store.commit("graph", "langgraph", operations=[put("a", {}, {})], parts={})
-    face.clock.forward(30 * DAY)
-    client.save_checkpoint("active", "one")
-    client.save_checkpoint("deleted", "one")
-    client.store.delete_run("deleted")
-    limits = Limits(kept_for_ms=30 * DAY)
-
-    with closing(SqliteStore(face.path)) as store:
-
-        def swept() -> int:
-            return store.transact(partial(sweep, limits=limits, now_ms=face.clock.now_ms))
-
-        assert swept() == 1  # the replay
-        assert len(client.list_checkpoints().checkpoints) == 4
-        face.clock.forward(1)
-        assert swept() == 2
-        assert {row.run_id for row in client.list_checkpoints().checkpoints} == {"active", "waits"}
-        with pytest.raises(RunDeleted):
-            client.save_checkpoint("deleted", "two")
-        face.clock.forward(7 * DAY)
-        assert swept() == 1
-        assert client.save_checkpoint("deleted", "two").seq == 1
-        assert swept() == 0
-    assert (count(face, "parts"), count(face, "done"), count(face, "attempts")) == (0, 0, 0)
-
-
-def test_a_sweep_takes_a_bounded_number_at_a_time(
-    face: EmbeddedFace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(managing, "SWEPT_AT_ONCE", 3)
-    clients = [face.client(account=name) for name in ("one", "two")]
-    for number in range(4):
-        clients[number % 2].save_checkpoint("import", f"{number}", idempotency_key=f"{number}")
-    face.clock.forward(7 * DAY + 1)
-    with closing(SqliteStore(face.path)) as store:
-        sweeping = partial(sweep, limits=Limits(), now_ms=face.clock.now_ms)
-        assert [store.transact(sweeping) for _ in range(3)] == [3, 1, 0]
 
 
 def test_opening_a_file_with_expire_after_sweeps_it(face: EmbeddedFace) -> None:

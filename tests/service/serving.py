@@ -30,11 +30,11 @@ PATIENCE_SECONDS = 30
 
 CLI = [sys.executable, "-m", "runmemory_core.cli"]
 
-_IMPATIENT = """
-import sys
+_WITH_SETTINGS = """
+import json, sys
 from runmemory_core.service.server import serve
 from runmemory_core.service.settings import Settings
-settings = Settings(database=sys.argv[1], port=0, patience_seconds=float(sys.argv[2]))
+settings = Settings(database=sys.argv[1], port=0, **json.loads(sys.argv[2]))
 serve(settings, announce=lambda said: print(said, flush=True))
 """
 
@@ -122,14 +122,15 @@ def environment() -> dict[str, str]:
 
 
 @contextmanager
-def running_service(
-    database: str, *, port: int = 0, patience_seconds: float | None = None
-) -> Generator[Service]:
-    """`runmemory serve` on ``database`` until the block ends; a free port unless one is named."""
+def running_service(database: str, *, port: int = 0, **settings: float) -> Generator[Service]:
+    """`runmemory serve` on ``database`` until the block ends; a free port unless one is named.
+
+    ``settings`` other than the defaults leave no choice of the port.
+    """
     key = new_key_in(database)
     command = [*CLI, "serve", "--port", str(port), "--database", database]
-    if patience_seconds is not None:
-        command = [sys.executable, "-c", _IMPATIENT, database, str(patience_seconds)]
+    if settings:
+        command = [sys.executable, "-c", _WITH_SETTINGS, database, json.dumps(settings)]
     with (
         tempfile.NamedTemporaryFile("w", suffix=".log") as log,
         subprocess.Popen(

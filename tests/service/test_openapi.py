@@ -43,7 +43,7 @@ def test_every_operation_is_described(document: dict[str, Any], operation: Opera
 
 def test_nothing_but_the_operations_and_what_is_read_is_described(document: dict[str, Any]) -> None:
     others = set(document["paths"]) - {operation.path for operation in OPERATIONS.values()}
-    assert others == {"/healthz", "/api/run/{run_id}/state"}
+    assert others == {"/healthz", "/api/run/{run_id}/state", "/api/keys/free"}
 
 
 def test_every_status_of_an_error_is_documented_as_a_problem(document: dict[str, Any]) -> None:
