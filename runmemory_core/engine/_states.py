@@ -113,7 +113,7 @@ def drop_call_lanes(at: Context, run: int) -> int:
         parents: dict[str, str] = metadata.get("parents") or {}
         started_by = parents.get("")
         of_a_call = ":" in row["name"].rpartition("|")[2]
-        if not of_a_call or started_by is None or started_by > through:
+        if through is None or not of_a_call or started_by is None or started_by > through:
             continue
         if at.tx.one("seq_by_key", **ids, name="", key=started_by) is not None:
             continue  # an ancestor that a delta channel needs
