@@ -15,7 +15,7 @@ from starlette.types import Receive, Scope, Send
 from runmemory_core.errors import RunMemoryError, Unavailable
 from runmemory_core.operations import OPERATIONS
 from runmemory_core.operations.wire import write
-from runmemory_core.service import openapi
+from runmemory_core.service import mcp_endpoint, openapi
 from runmemory_core.service.answers import confess, refuse, refuse_http
 from runmemory_core.service.rest import Engine, OperationEndpoint, StateEndpoint, wall_clock_ms
 from runmemory_core.service.settings import Settings
@@ -36,6 +36,7 @@ class Service(Router):
     def __init__(self, store: Store, settings: Settings, *, clock_ms: Callable[[], int]) -> None:
         self.stopping = False
         self._engine = Engine(store, settings, clock_ms=clock_ms)
+        self.mcp = mcp_endpoint.McpEndpoint(self._engine)
         self._operations = {
             operation.path: OperationEndpoint(operation, self._engine) for operation in OPERATIONS.values()
         }
@@ -50,6 +51,9 @@ class Service(Router):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await super().__call__(scope, receive, send)
+            return
+        if scope["path"] in mcp_endpoint.PATHS:
+            await self.mcp(scope, receive, send, stopping=self.stopping)
             return
         try:
             if self.stopping:
@@ -80,7 +84,8 @@ class Service(Router):
     @asynccontextmanager
     async def _lifespan(self, app: object) -> AsyncGenerator[None]:
         del app
-        yield
+        async with self.mcp.running():
+            yield
         self._engine.close()
 
 

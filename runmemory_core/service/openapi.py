@@ -56,7 +56,7 @@ def document() -> dict[str, Any]:
         "openapi": "3.1.0",
         "info": {
             "title": "Run Memory",
-            "version": _release(),
+            "version": release(),
             "summary": "Checkpoints for long agent runs: crashed at step 7, resume at step 8.",
             "description": "Without an API key every call is a preview: nothing is stored.",
         },
@@ -71,7 +71,8 @@ def document() -> dict[str, Any]:
     }
 
 
-def _release() -> str:
+def release() -> str:
+    """The version that is installed."""
     try:
         return version("runmemory")
     except PackageNotFoundError:

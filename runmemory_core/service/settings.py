@@ -18,7 +18,10 @@ _PASSWORD = re.compile(r"(password=)[^&]*", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Settings:
-    """How to serve; ``RUNMEMORY_DATABASE``, ``RUNMEMORY_HOST`` and ``RUNMEMORY_PORT`` set the first three."""
+    """How to serve; ``RUNMEMORY_DATABASE``, ``RUNMEMORY_HOST`` and ``RUNMEMORY_PORT`` set the first three.
+
+    ``RUNMEMORY_ALLOWED_HOSTS`` and ``RUNMEMORY_ALLOWED_ORIGINS`` are lists with commas.
+    """
 
     database: str
     host: str = "127.0.0.1"
@@ -29,6 +32,12 @@ class Settings:
     run_body_bytes: int = MIB
     store_body_bytes: int = 24 * MIB
     """With an acting key; without one `run_body_bytes` holds there too."""
+
+    allowed_hosts: tuple[str, ...] = ()
+    """Host names that `/mcp` answers to, ``*`` for any. None named: those of this machine while `host` is one of
+    them, otherwise any, so that a web page cannot reach a service that only this machine should reach."""
+    allowed_origins: tuple[str, ...] = ()
+    """Origins of web pages, as ``https://name``, that may call `/mcp`; ``*`` and none named as above."""
 
     reading_threads: int = 4
     key_cache_seconds: float = 2.0
@@ -62,6 +71,8 @@ def from_environment(
     return Settings(
         database=database or environment.get("RUNMEMORY_DATABASE") or default_database(),
         access_log=access_log,
+        allowed_hosts=_listed(environment.get("RUNMEMORY_ALLOWED_HOSTS")),
+        allowed_origins=_listed(environment.get("RUNMEMORY_ALLOWED_ORIGINS")),
         **{name: value for name, value in given.items() if value is not None},
     )
 
@@ -74,6 +85,10 @@ def variables(environment: Mapping[str, str] = os.environ) -> list[str]:
 def masked(url: str) -> str:
     """A database's address without the credentials it may hold."""
     return _PASSWORD.sub(r"\1****", _USERINFO.sub("****@", url))
+
+
+def _listed(text: str | None) -> tuple[str, ...]:
+    return tuple(name.strip().lower() for name in (text or "").split(",") if name.strip())
 
 
 def _port(given: int | str | None) -> int | None:
