@@ -231,7 +231,9 @@ def _tree(cls: type[RunMemoryError]) -> Iterable[type[RunMemoryError]]:
 BY_CODE: dict[str, type[RunMemoryError]] = {cls.code: cls for cls in _tree(RunMemoryError)}
 
 
-def from_problem(problem: Mapping[str, Any], *, fallback: type[RunMemoryError] = RunMemoryError) -> RunMemoryError:
+def from_problem(
+    problem: Mapping[str, Any], *, fallback: type[RunMemoryError] = RunMemoryError
+) -> RunMemoryError:
     """The exception that `RunMemoryError.to_problem` described; an unknown code becomes ``fallback``."""
     cls = BY_CODE.get(str(problem.get("code")), fallback)
     listed: list[dict[str, Any]] = problem.get("errors") or []

@@ -32,6 +32,7 @@ PART_BYTES = 262_144
 # A character is at most 4 bytes in UTF-8; cutting by characters keeps every piece valid text.
 CHUNK_CHARACTERS = PART_BYTES // 4
 
+
 def address(text: str) -> str:
     """The 22 characters that name a part: base64url of a 128-bit BLAKE2b of its UTF-8 text."""
     return urlsafe_b64encode(blake2b(text.encode(), digest_size=16).digest())[:22].decode()

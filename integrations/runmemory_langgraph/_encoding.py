@@ -17,6 +17,7 @@ from hashlib import blake2b
 from typing import Any, cast
 
 from langgraph.checkpoint.serde.base import SerializerProtocol
+
 from runmemory_core import parts
 from runmemory_core.policy.json_rules import write
 from runmemory_core.policy.secret_formats import MARKER

@@ -21,6 +21,7 @@ from langgraph.checkpoint.base import (
     get_checkpoint_metadata,
 )
 from pydantic_core import from_json
+
 from runmemory_core import parts
 from runmemory_core.operations.storage import Entry, TaskWrites
 from runmemory_langgraph._decoding import ClassName, decode
@@ -61,7 +62,12 @@ def config_of(thread_id: str, checkpoint_ns: str, checkpoint_id: str) -> Runnabl
 
 
 def put_change(
-    config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata, *, encoder: Encoder, batch: Batch
+    config: RunnableConfig,
+    checkpoint: Checkpoint,
+    metadata: CheckpointMetadata,
+    *,
+    encoder: Encoder,
+    batch: Batch,
 ) -> dict[str, Any]:
     """The change that puts a checkpoint."""
     _, lane, parent = place_of(config)

@@ -138,7 +138,11 @@ class Outbox:
                     self._guard.wait()
                     self._asleep, idle_since = False, time.monotonic()
                     continue
-                due = [run_id for run_id, waiting in self._waiting.items() if waiting.since + LINGER_SECONDS <= now]
+                due = [
+                    run_id
+                    for run_id, waiting in self._waiting.items()
+                    if waiting.since + LINGER_SECONDS <= now
+                ]
                 if not due:
                     self._guard.wait(LINGER_SECONDS / 2)
             self._send_due(due)

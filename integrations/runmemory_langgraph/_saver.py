@@ -12,7 +12,7 @@ import copy
 import random
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, Self
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -25,6 +25,7 @@ from langgraph.checkpoint.base import (
     DeltaChannelHistory,
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
+
 from runmemory_core import AccountRequired, Client, InvalidRequest
 from runmemory_core.operations.storage import EntriesReply
 from runmemory_langgraph import _mapping
@@ -94,13 +95,13 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
         if self._owns_client:
             self._client.close()
 
-    def __enter__(self) -> RunMemorySaver:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    async def __aenter__(self) -> RunMemorySaver:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -109,7 +110,7 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
     def with_allowlist(self, extra_allowlist: Collection[tuple[str, ...]]) -> RunMemorySaver:
         """A copy that may build the given ``(module, name)`` too; both share one connection and one memory."""
         clone = copy.copy(self)
-        clone._allow = self._allow | {(entry[0], entry[1]) for entry in extra_allowlist}
+        clone.__dict__["_allow"] = self._allow | {(entry[0], entry[1]) for entry in extra_allowlist}
         return clone
 
     def get_next_version(self, current: str | int | None, channel: None) -> str:
@@ -160,7 +161,9 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
         if before is not None:
             query["before"] = before.get("configurable", {}).get("checkpoint_id")
         if wanted:
-            query["metadata"] = {name: self._encoder.tagged("filter", value) for name, value in wanted.items()}
+            query["metadata"] = {
+                name: self._encoder.tagged("filter", value) for name, value in wanted.items()
+            }
         return query
 
     def _page(self, query: Mapping[str, Any], left: int | None, cursor: str | None) -> EntriesReply:
@@ -184,7 +187,9 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
             run_id, lane, key = _mapping.place_of(above)
             chain = self._client.store.chain(run_id, key=str(key), lane=lane)
             if not chain.entries:
-                self._client.store.fetch(run_id, lane=lane, key=key)  # raises if it is gone, not if it never was
+                self._client.store.fetch(
+                    run_id, lane=lane, key=key
+                )  # raises if it is gone, not if it never was
                 break
             for entry in chain.entries:
                 if not walk.done:
@@ -211,7 +216,9 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
         run_id, lane, _ = _mapping.place_of(config)
         self._outbox.send(
             run_id,
-            lambda batch: _mapping.put_change(config, checkpoint, metadata, encoder=self._encoder, batch=batch),
+            lambda batch: _mapping.put_change(
+                config, checkpoint, metadata, encoder=self._encoder, batch=batch
+            ),
         )
         return _mapping.config_of(run_id, lane, checkpoint["id"])
 
@@ -229,7 +236,11 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
         if not writes:
             return
         run_id, _, _ = _mapping.place_of(config)
-        deliver = self._outbox.send if any(channel in WRITES_IDX_MAP for channel, _ in writes) else self._outbox.linger
+        deliver = (
+            self._outbox.send
+            if any(channel in WRITES_IDX_MAP for channel, _ in writes)
+            else self._outbox.linger
+        )
         deliver(
             run_id,
             lambda batch: _mapping.writes_change(

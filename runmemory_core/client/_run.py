@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from runmemory_core.errors import RunFinished, RunMemoryError, StaleAttempt
 from runmemory_core.operations.tools import ResumeReply, SaveReply
@@ -97,7 +97,11 @@ class _Progress:
         """The last save: finished, or failed with the error's words; None when another worker took over."""
         if isinstance(error, StaleAttempt):
             return None
-        closing: dict[str, Any] = {"step": self.last_step or "started", "attempt": self.attempt, "job": self.job}
+        closing: dict[str, Any] = {
+            "step": self.last_step or "started",
+            "attempt": self.attempt,
+            "job": self.job,
+        }
         if error is None:
             return closing | {"status": "finished"}
         return closing | {"status": "failed", "error": _in_words(error)}
@@ -125,7 +129,7 @@ class Run(_Progress):
         super().__init__(run_id, job=job, again=again)
         self._client = client
 
-    def __enter__(self) -> Run:
+    def __enter__(self) -> Self:
         reply = self._client.resume(self.run_id)
         self._check_finished(reply)
         if reply.status == "finished":
@@ -166,11 +170,13 @@ class Run(_Progress):
 class AsyncRun(_Progress):
     """`Run` for an event loop, used in ``async with``."""
 
-    def __init__(self, client: AsyncClient, run_id: str, *, job: str | None = None, again: bool = False) -> None:
+    def __init__(
+        self, client: AsyncClient, run_id: str, *, job: str | None = None, again: bool = False
+    ) -> None:
         super().__init__(run_id, job=job, again=again)
         self._client = client
 
-    async def __aenter__(self) -> AsyncRun:
+    async def __aenter__(self) -> Self:
         reply = await self._client.resume(self.run_id)
         self._check_finished(reply)
         if reply.status == "finished":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from runmemory_core.client._calls import ReplyModel, make_call, read_reply
 from runmemory_core.client._connect import connect_async, target
@@ -147,7 +147,7 @@ class AsyncClient:
         """Release connections; what was acknowledged is safe already."""
         await self._transport.close()
 
-    async def __aenter__(self) -> AsyncClient:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -211,9 +211,13 @@ class AsyncStoreClient:
         """Copy a run whole to a run_id that does not exist."""
         return await self._ask(CountReply, "copy_run", _arguments(locals()))
 
-    async def prune(self, run_id: str, *, strategy: Literal["keep_latest", "delete"] = "keep_latest") -> CountReply:
+    async def prune(
+        self, run_id: str, *, strategy: Literal["keep_latest", "delete"] = "keep_latest"
+    ) -> CountReply:
         """Keep only each lane's latest checkpoint with the ancestors it needs, or delete the run."""
         return await self._ask(CountReply, "prune", _arguments(locals()))
 
     async def _ask(self, model: type[ReplyModel], name: str, arguments: Mapping[str, Any]) -> ReplyModel:
-        return await self._client.send(model, make_call(name, arguments, remote=self._client.remote, redacts=False))
+        return await self._client.send(
+            model, make_call(name, arguments, remote=self._client.remote, redacts=False)
+        )

@@ -16,8 +16,8 @@ from runmemory_core.errors import InvalidRequest, StateTooLarge
 from runmemory_core.model import Reply
 from runmemory_core.operations.calls import Call
 from runmemory_core.operations.storage import Change, Claim, Commit
-from runmemory_core.policy.json_rules import write
 from runmemory_core.policy import admission
+from runmemory_core.policy.json_rules import write
 from runmemory_core.store.codec import pack
 
 
@@ -101,7 +101,9 @@ def _check_parts(at: Context, request: Commit) -> None:
                 limit=limit,
             )
     for number, change in enumerate(request.operations):
-        nodes = [(name, node) for name, node in change.state] + [(name, node) for _, name, node in change.writes]
+        nodes = [(name, node) for name, node in change.state] + [
+            (name, node) for _, name, node in change.writes
+        ]
         if change.extra is not None:
             nodes.append(("extra", change.extra))
         for name, node in nodes:
@@ -132,7 +134,9 @@ def _missing(at: Context, run: Any, request: Commit) -> list[str]:
     """Addresses that are neither in the commit nor in the store."""
     needed = _named(request) - request.parts.keys()
     if needed and run is not None and run["deleted_at"] is None:
-        rows = at.tx.all("present_parts", account_id=at.account_id, run=run["run"], addresses=write(list(needed)))
+        rows = at.tx.all(
+            "present_parts", account_id=at.account_id, run=run["run"], addresses=write(list(needed))
+        )
         needed.difference_update(row["address"] for row in rows)
     return sorted(needed)
 

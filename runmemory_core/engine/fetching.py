@@ -29,7 +29,11 @@ def fetch(at: Context, call: Call) -> Reply:
     request = call.request
     assert isinstance(request, Fetch)
     run = _living(at, request.run_id)
-    lane = None if run is None else at.tx.one("lane", account_id=at.account_id, run=run["run"], name=request.lane)
+    lane = (
+        None
+        if run is None
+        else at.tx.one("lane", account_id=at.account_id, run=run["run"], name=request.lane)
+    )
     if run is None or lane is None:
         return {}
     ids = {"account_id": at.account_id, "run": run["run"], "lane": lane["lane"]}
@@ -75,7 +79,11 @@ def chain(at: Context, call: Call) -> Reply:
     request = call.request
     assert isinstance(request, Chain)
     run = _living(at, request.run_id)
-    lane = None if run is None else at.tx.one("lane", account_id=at.account_id, run=run["run"], name=request.lane)
+    lane = (
+        None
+        if run is None
+        else at.tx.one("lane", account_id=at.account_id, run=run["run"], name=request.lane)
+    )
     if run is None or lane is None:
         return {"entries": [], "parts": {}}
     rows = at.tx.all(
@@ -141,7 +149,9 @@ def _cursor(cursor: str | None) -> tuple[str | None, int, int]:
         case [str(key), int(run), int(lane)] if 0 <= run <= MAX_COUNT and 0 <= lane <= MAX_COUNT:
             return key, run, lane
         case _:
-            raise InvalidRequest("cursor is not one that a reply gave", pointers={"/cursor": "unknown cursor"})
+            raise InvalidRequest(
+                "cursor is not one that a reply gave", pointers={"/cursor": "unknown cursor"}
+            )
 
 
 def _entries(at: Context, groups: Sequence[tuple[int, str, list[int]]]) -> tuple[list[Reply], dict[str, str]]:
@@ -155,8 +165,7 @@ def _entries(at: Context, groups: Sequence[tuple[int, str, list[int]]]) -> tuple
             writes.setdefault(row["seq"], []).append(unpack(row["body"]))
         rows = {row["seq"]: row for row in at.tx.all("checkpoints_by_seq", **ids)}
         bodies = {seq: unpack(rows[seq]["body"]) for seq in seqs}
-        for seq in seqs:
-            entries.append(_entry(rows[seq], run_id, bodies[seq], writes.get(seq, [])))
+        entries += [_entry(rows[seq], run_id, bodies[seq], writes.get(seq, [])) for seq in seqs]
         kept = [*bodies.values(), *(text for of_seq in writes.values() for text in of_seq)]
         texts |= _texts(at, run, [node for text in kept for node in nodes_of(text)])
     return entries, texts

@@ -121,7 +121,9 @@ def sweep(tx: Tx, *, limits: Limits, now_ms: int) -> int:
                 clear_run(tx, **ids, run=run["run"])
                 tx.run("forget_run", **ids, run=run["run"])
             count += len(expired)
-        old = tx.all("old_tombstones", **ids, before=now_ms - limits.tombstones_kept_for_ms, limit=SWEPT_AT_ONCE)
+        old = tx.all(
+            "old_tombstones", **ids, before=now_ms - limits.tombstones_kept_for_ms, limit=SWEPT_AT_ONCE
+        )
         for run in old:
             tx.run("forget_run", **ids, run=run["run"])
         count += len(old)

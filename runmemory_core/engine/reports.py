@@ -101,8 +101,10 @@ def weekly_report(at: Context, call: Call) -> Reply:  # noqa: ARG001 - every use
         "restarts": len(restarts),
     }
     lines = [
-        f"Last 7 days: {numbers['runs']} runs, {numbers['finished']} finished, "
-        f"{numbers['checkpoints']} checkpoints saved and still kept, {numbers['restarts']} restarts."
+        (
+            f"Last 7 days: {numbers['runs']} runs, {numbers['finished']} finished, "
+            f"{numbers['checkpoints']} checkpoints saved and still kept, {numbers['restarts']} restarts."
+        )
     ]
     lines += [_crash_point(row) for row in restarts]
     reply = at.envelope(

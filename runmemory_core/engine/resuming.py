@@ -89,7 +89,13 @@ def _begin(at: Context, request: Resume, buried: Any) -> Any:
     if buried is not None:
         number, attempt = buried["run"], buried["attempt"] + 1
         at.tx.run(
-            "revive_run", account_id=account_id, run=number, adapter=None, job=None, attempt=attempt, now=at.now
+            "revive_run",
+            account_id=account_id,
+            run=number,
+            adapter=None,
+            job=None,
+            attempt=attempt,
+            now=at.now,
         )
     else:
         number, attempt = at.tx.one("next_run", account_id=account_id)["run"], 1
@@ -266,7 +272,9 @@ def _warnings(at: Context, run: Any) -> Reply:
         found["restart"] = True
     if run["in_flight"]:
         found["in_flight"] = json.loads(run["in_flight"])
-    idle = [row for row in recent[1:] if row["from_seq"] == run["seq"] and row["generation"] == run["generation"]]
+    idle = [
+        row for row in recent[1:] if row["from_seq"] == run["seq"] and row["generation"] == run["generation"]
+    ]
     if len(idle) == STUCK_ATTEMPTS and run["seq"] == recent[0]["from_seq"]:
         found["stuck"] = {"attempts": len(idle), "from_seq": run["seq"]}
         before = run["seq"] - 1

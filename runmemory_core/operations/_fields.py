@@ -5,7 +5,7 @@ Some clients drop minimum, maximum and pattern from a schema, so every bound is 
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, cast, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias, cast
 
 from pydantic import (
     BaseModel,
@@ -30,9 +30,7 @@ def _number_as_name(value: object) -> object:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-Name = Annotated[
-    str, Field(min_length=1, max_length=NAME_CHARACTERS), BeforeValidator(_number_as_name)
-]
+Name = Annotated[str, Field(min_length=1, max_length=NAME_CHARACTERS), BeforeValidator(_number_as_name)]
 Names = list[Name]
 Absent: TypeAlias = None
 """Marks an optional argument: null counts as absent, so its schema shows no union with null."""

@@ -58,10 +58,11 @@ class Call:
     redacts: bool = True
 
 
-def prepare(name: str, arguments: Mapping[str, Any], *, redacts: bool = True) -> Call:
+def prepare(name: str, arguments: Mapping[str, Any], *, redacts: bool = True, parsed: bool = False) -> Call:
     """Check ``arguments`` against the operation ``name`` and apply the policy rules to them.
 
-    ``redacts=False`` keeps states as they are; only the embedded client may ask for it.
+    ``redacts=False`` keeps states as they are; only the embedded client may ask for it. ``parsed`` says that the
+    arguments were just read from JSON, so that a state needs no copy.
     Raises `InvalidRequest`, `InvalidJson`, `CredentialInName`, or for an unknown name `InvalidRequest`.
     """
     operation = OPERATIONS.get(name)
@@ -77,10 +78,11 @@ def prepare(name: str, arguments: Mapping[str, Any], *, redacts: bool = True) ->
     notices: tuple[str, ...] = ()
     if isinstance(given, str):
         given, notices = _state_in_string(given), (STRING_STATE,)
-    return Call(operation, request, prepare_state(given, redacts=redacts), notices, redacts)
+    state = prepare_state(given, redacts=redacts, parsed=parsed or bool(notices))
+    return Call(operation, request, state, notices, redacts)
 
 
-def prepare_state(state: object, *, redacts: bool = True) -> PreparedState:
+def prepare_state(state: object, *, redacts: bool = True, parsed: bool = False) -> PreparedState:
     """The redacted compact text of ``state``; raises `InvalidJson` with the pointer of what JSON lacks."""
     if not isinstance(state, dict):
         kind = type(state).__name__
@@ -88,7 +90,7 @@ def prepare_state(state: object, *, redacts: bool = True) -> PreparedState:
             f"state is a {kind}; it must be a JSON object such as {{'cursor': 312}}",
             pointers={"/state": f"a JSON object is needed, not {kind}"},
         )
-    text, value = canonical(state, pointer="/state")
+    text, value = canonical(state, pointer="/state", parsed=parsed)
     removed: tuple[str, ...] = ()
     if redacts:
         redacted = redact(value, pointer="/state")

@@ -12,7 +12,18 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from runmemory_core.model import RunStatus
-from runmemory_core.operations._fields import Absent, Attempt, Key, Lane, Limit, Name, Op, Request, RunId, Shown
+from runmemory_core.operations._fields import (
+    Absent,
+    Attempt,
+    Key,
+    Lane,
+    Limit,
+    Name,
+    Op,
+    Request,
+    RunId,
+    Shown,
+)
 
 Node = dict[str, Any]
 Metadata = dict[str, Any]

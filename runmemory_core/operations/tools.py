@@ -38,42 +38,54 @@ class Resume(Request):
     ] = False
     seq: Seq | Absent = None
     attempt: Attempt | Absent = None
-    start_over: Annotated[
-        Flag, Field(description="Begin the run anew: state and done are cleared.")
-    ] = False
-    done_cursor: Annotated[
-        int, Field(strict=True, ge=0, le=MAX_COUNT, description="From the previous reply: the next page of done.")
-    ] | Absent = None
+    start_over: Annotated[Flag, Field(description="Begin the run anew: state and done are cleared.")] = False
+    done_cursor: (
+        Annotated[
+            int,
+            Field(
+                strict=True, ge=0, le=MAX_COUNT, description="From the previous reply: the next page of done."
+            ),
+        ]
+        | Absent
+    ) = None
     idempotency_key: IdempotencyKey | Absent = None
 
 
 class SaveCheckpoint(Request):
     run_id: RunId
     step: Annotated[Name, Field(description="The step just completed, 1-200 characters.")]
-    state: Annotated[
-        JsonObject,
-        Field(
-            description="What you need to continue: cursor, ids, partial results. A JSON object of at "
-            "most 262,144 bytes. Omitted: the previous state stays."
-        ),
-    ] | Absent = None
-    done: Annotated[
-        Names,
-        Field(max_length=100_000, description="Ids of finished items, added to the run's done set."),
-    ] | Absent = None
-    next_step: Annotated[
-        Name, Field(description="The step you start now; after a crash it is shown as in flight.")
-    ] | Absent = None
+    state: (
+        Annotated[
+            JsonObject,
+            Field(
+                description="What you need to continue: cursor, ids, partial results. A JSON object of at "
+                "most 262,144 bytes. Omitted: the previous state stays."
+            ),
+        ]
+        | Absent
+    ) = None
+    done: (
+        Annotated[
+            Names,
+            Field(max_length=100_000, description="Ids of finished items, added to the run's done set."),
+        ]
+        | Absent
+    ) = None
+    next_step: (
+        Annotated[Name, Field(description="The step you start now; after a crash it is shown as in flight.")]
+        | Absent
+    ) = None
     status: Status | Absent = None
-    error: Annotated[
-        str, Field(max_length=2_000, description="With status failed: what went wrong.")
-    ] | Absent = None
+    error: (
+        Annotated[str, Field(max_length=2_000, description="With status failed: what went wrong.")] | Absent
+    ) = None
     attempt: Attempt | Absent = None
     job: Job | Absent = None
     idempotency_key: IdempotencyKey | Absent = None
-    expected_seq: Annotated[
-        int, Field(strict=True, ge=0, description="Refuse unless this is the run's latest seq.")
-    ] | Absent = None
+    expected_seq: (
+        Annotated[int, Field(strict=True, ge=0, description="Refuse unless this is the run's latest seq.")]
+        | Absent
+    ) = None
 
 
 class ListCheckpoints(Request):

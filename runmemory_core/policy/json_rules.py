@@ -15,7 +15,7 @@ from functools import reduce
 from itertools import chain
 from typing import Any, NamedTuple, cast
 
-from pydantic_core import from_json
+from pydantic_core import from_json, to_json
 
 from runmemory_core import errors
 from runmemory_core.policy.secret_formats import find_credentials, remove_spans
@@ -28,7 +28,6 @@ MAX_EXACT_INTEGER = 2**53
 _INTEGER_BOUND = 10**MAX_INTEGER_DIGITS
 _LEXEME = re.compile(r'"((?:[^"\\]|\\.)*+)"(?:[ \t\r\n]*+(:))?|[\[\]{},]', re.DOTALL)
 _UNWRITABLE = (ValueError, TypeError, OverflowError, RecursionError)
-_write = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 
 
 class Canonical(NamedTuple):
@@ -38,16 +37,17 @@ class Canonical(NamedTuple):
     value: Any
 
 
-def canonical(value: Any, *, pointer: str = "") -> Canonical:
+def canonical(value: Any, *, pointer: str = "", parsed: bool = False) -> Canonical:
     """The text and a private copy of a Python value that comes back from JSON exactly as it was.
 
     Subclasses of dict, list, str, int and float pass because they come back equal; everything that would
     come back as something else is refused with its JSON pointer, which begins with ``pointer``.
+    With ``parsed`` the value is one that was just read from JSON and belongs to the caller: it is kept itself.
     """
     try:
-        text = _write(value)
-        copy = from_json(text, allow_inf_nan=False)
-        if copy == value and _is_bounded(copy, text):
+        text = write(value)
+        copy = value if parsed else from_json(text, allow_inf_nan=False)
+        if (parsed or copy == value) and _is_bounded(copy, text):
             return Canonical(text, copy)
     except _UNWRITABLE:
         pass  # the walk below says what and where
@@ -58,7 +58,7 @@ def canonical(value: Any, *, pointer: str = "") -> Canonical:
 
 def write(value: Any) -> str:
     """The compact text of a value that `parse` or `canonical` made: nothing is checked again."""
-    return _write(value)
+    return to_json(value).decode()
 
 
 def parse(body: bytes | str, *, field: str = "", max_depth: int = MAX_DEPTH) -> Any:
@@ -101,8 +101,9 @@ def big_integers(value: Any, *, pointer: str = "") -> list[str]:
 
 
 def _is_bounded(copy: Any, text: str) -> bool:
-    """Whether depth and integers are in bounds; a text too short to break a bound is not walked."""
-    if len(text) <= MAX_INTEGER_DIGITS and text.count("[") + text.count("{") <= MAX_DEPTH:
+    """Whether depth and numbers are in bounds; a text too short to break a bound is not walked."""
+    is_short = len(text) <= MAX_INTEGER_DIGITS and text.count("[") + text.count("{") <= MAX_DEPTH
+    if is_short and "Infinity" not in text:
         return True
     return _is_finite_and_bounded(copy, MAX_DEPTH)
 

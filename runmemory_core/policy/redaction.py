@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
 from runmemory_core.policy import nested_json, secret_formats, secret_pairs, secret_shapes, secret_survey
@@ -48,6 +49,7 @@ def names_secret(key: str) -> bool:
     return secrecy(key) > Secrecy.NONE
 
 
+@lru_cache(maxsize=2_048)
 def contains_credential(text: str) -> bool:
     """Whether a text that is shown in lists and logs, such as a run_id, holds a credential."""
     return _clean(text, "full", secret_formats.find_credentials(text)).text != text

@@ -120,7 +120,7 @@ class OperationEndpoint:
         arguments = read_json(body, deep=self._operation.group == "store")
         if self._takes_key and (key := headers.get(b"idempotency-key")) is not None:
             _add_key(arguments, key.decode("latin-1"))
-        return prepare(self._operation.name, arguments)
+        return prepare(self._operation.name, arguments, parsed=True)
 
 
 def _add_key(arguments: dict[str, Any], key: str) -> None:

@@ -5,8 +5,8 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from runmemory_langgraph import RunMemorySaver
 
+from runmemory_langgraph import RunMemorySaver
 from tests.service.serving import Plan, Service, new_key_in, running_service
 
 SaverMaker = Callable[..., RunMemorySaver]

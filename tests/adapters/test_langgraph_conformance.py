@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from langgraph.checkpoint.conformance import checkpointer_test, validate
 from langgraph.checkpoint.conformance.report import CapabilityReport
+
 from runmemory_langgraph import RunMemorySaver
 
 BASE = {"put", "put_writes", "get_tuple", "list", "delete_thread"}

@@ -2,18 +2,18 @@
 
 import asyncio
 import operator
-import os
 import subprocess
 import sys
 import textwrap
-from typing import Annotated, TypedDict
+from pathlib import Path
+from typing import Annotated, Any, TypedDict
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.types import Command, Send, interrupt
 
-CONFIG = {"configurable": {"thread_id": "t"}}
+CONFIG: Any = {"configurable": {"thread_id": "t"}}
 
 
 class Log(TypedDict):
@@ -22,7 +22,7 @@ class Log(TypedDict):
 
 def line(saver, names, ran, *, fails_at=None):
     """A graph of nodes in a line that note in ``ran`` when they run."""
-    builder = StateGraph(Log)
+    builder: Any = StateGraph(Log)
 
     def node(name):
         def run(state):
@@ -78,7 +78,7 @@ def test_a_killed_process_is_continued_by_another_one(tmp_path, dies_at):
     log, url = tmp_path / "log", f"sqlite:///{tmp_path}/runs.db"
 
     def run(dies_at):
-        script = KILLED.format(folder=os.path.dirname(__file__), log=str(log), url=url, dies_at=dies_at)
+        script = KILLED.format(folder=str(Path(__file__).parent), log=str(log), url=url, dies_at=dies_at)
         return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
 
     assert run(dies_at).returncode == 9
@@ -91,7 +91,7 @@ def test_a_fan_out_collects_the_results_of_every_branch(saver):
     class State(TypedDict):
         found: Annotated[list[int], operator.add]
 
-    builder = StateGraph(State)
+    builder: Any = StateGraph(State)
     builder.add_node("work", lambda given: {"found": [given["n"] ** 2]})
     builder.add_conditional_edges(START, lambda _: [Send("work", {"n": n}) for n in range(20)])
     builder.add_edge("work", END)
@@ -101,7 +101,7 @@ def test_a_fan_out_collects_the_results_of_every_branch(saver):
 
 
 def approval(saver):
-    builder = StateGraph(Log)
+    builder: Any = StateGraph(Log)
     builder.add_node("ask", lambda _: {"log": [interrupt({"question": "pay?"})]})
     builder.add_edge(START, "ask")
     return builder.compile(checkpointer=saver)
@@ -148,11 +148,14 @@ def test_a_subgraph_goes_on_inside_itself(saver_maker):
 
 def test_messages_come_back_as_the_same_objects_over_many_turns(saver_maker):
     def build(saver):
-        builder = StateGraph(MessagesState)
-        builder.add_node("answer", lambda state: {"messages": [AIMessage(f"answer {len(state['messages'])}")]})
+        builder: Any = StateGraph(MessagesState)
+        builder.add_node(
+            "answer", lambda state: {"messages": [AIMessage(f"answer {len(state['messages'])}")]}
+        )
         builder.add_edge(START, "answer")
         return builder.compile(checkpointer=saver)
 
+    result: Any = None
     for turn in range(4):
         with saver_maker() as saver:
             result = build(saver).invoke({"messages": [HumanMessage(f"question {turn}")]}, CONFIG)
@@ -178,7 +181,7 @@ def test_an_async_graph_ends_the_same_in_every_durability(saver, durability):
     result = asyncio.run(graph.ainvoke({"log": []}, CONFIG, durability=durability))
     assert result == {"log": ["a", "b", "c"]}
     assert asyncio.run(graph.aget_state(CONFIG)).values == {"log": ["a", "b", "c"]}
-    assert [state.values["log"] for state in graph.get_state_history(CONFIG)][0] == ["a", "b", "c"]
+    assert next(state.values["log"] for state in graph.get_state_history(CONFIG)) == ["a", "b", "c"]
 
 
 def test_a_delta_channel_is_rebuilt_from_its_ancestors_in_few_calls(saver_maker, monkeypatch):
@@ -191,13 +194,13 @@ def test_a_delta_channel_is_rebuilt_from_its_ancestors_in_few_calls(saver_maker,
         items: Annotated[list, DeltaChannel(reduce, list)]
 
     def build(saver):
-        builder = StateGraph(State)
+        builder: Any = StateGraph(State)
         builder.add_node("add", lambda state: {"items": [len(state["items"])]})
         builder.add_edge(START, "add")
         builder.add_conditional_edges("add", lambda state: "add" if len(state["items"]) < 60 else END)
         return builder.compile(checkpointer=saver)
 
-    config = CONFIG | {"recursion_limit": 100}
+    config: Any = CONFIG | {"recursion_limit": 100}
     with saver_maker() as saver:
         build(saver).invoke({"items": []}, config)
     with saver_maker() as saver:

@@ -4,15 +4,18 @@ import asyncio
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
-from langgraph.checkpoint.base import ERROR, INTERRUPT, Checkpoint, empty_checkpoint
+from langgraph.checkpoint.base import Checkpoint, empty_checkpoint
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.checkpoint.serde.types import ERROR, INTERRUPT
 from pydantic import BaseModel, SecretStr
+
 from runmemory_core import InvalidRequest
 from runmemory_langgraph import DecodingRefused, RunMemorySaver
 
-THREAD = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+THREAD: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
 
 
 def checkpoint_of(values, *, versions=None) -> Checkpoint:
@@ -208,7 +211,8 @@ def test_one_saver_works_from_several_event_loops_and_without_any(saver):
     async def step(n):
         made = checkpoint_of({"n": n})
         await saver.aput(THREAD, made, {"source": "loop", "step": n}, made["channel_versions"])
-        return (await saver.aget_tuple(THREAD)).checkpoint["channel_values"]["n"]
+        found: Any = await saver.aget_tuple(THREAD)
+        return found.checkpoint["channel_values"]["n"]
 
     assert [asyncio.run(step(n)) for n in range(3)] == [0, 1, 2]
     assert values_at(saver) == {"n": 2}
@@ -262,7 +266,8 @@ def test_from_conn_string_is_usable_bare_in_with_and_in_async_with(tmp_path):
 
     async def read():
         async with RunMemorySaver.from_conn_string(url) as saver:
-            return (await saver.aget_tuple(THREAD)).checkpoint["channel_values"]
+            found: Any = await saver.aget_tuple(THREAD)
+        return found.checkpoint["channel_values"]
 
     assert asyncio.run(read()) == {"x": 1}
 
@@ -272,12 +277,18 @@ class Login(BaseModel):
     token: SecretStr
 
 
-def test_secrets_are_removed_by_name_and_by_type_before_they_are_stored(saver_maker, transport, service, caplog):
+def test_secrets_are_removed_by_name_and_by_type_before_they_are_stored(
+    saver_maker, transport, service, caplog
+):
     canary = "canary-8461-never-on-disk"
     with saver_maker() as saver:
         at = put(
             saver,
-            {"password": canary, "config": {"api_key": canary, "max_tokens": 9}, "login": Login(user="u", token=canary)},
+            {
+                "password": canary,
+                "config": {"api_key": canary, "max_tokens": 9},
+                "login": Login(user="u", token=SecretStr(canary)),
+            },
             session_password=canary,
         )
         saver.put_writes(at, [("config", {"client_secret": canary})], "task")
@@ -285,7 +296,9 @@ def test_secrets_are_removed_by_name_and_by_type_before_they_are_stored(saver_ma
     assert kept["password"] == "[removed]"
     assert kept["config"] == {"api_key": "[removed]", "max_tokens": 9}
     assert kept["login"].token.get_secret_value() == "[removed]"
-    folder = Path(saver._client.where).parent if transport == "embedded" else Path(service.database[10:]).parent
+    folder = (
+        Path(saver._client.where).parent if transport == "embedded" else Path(service.database[10:]).parent
+    )
     files = [file for file in folder.rglob("*") if file.is_file()]
     assert files
     assert not [file for file in files if canary.encode() in file.read_bytes()]
@@ -302,5 +315,8 @@ def test_redaction_can_be_turned_off_for_a_file_of_ones_own(tmp_path):
 
 def test_a_value_that_would_be_a_pickle_is_refused_when_it_is_saved(tmp_path):
     serde = JsonPlusSerializer(pickle_fallback=True)
-    with RunMemorySaver(f"sqlite:///{tmp_path}/x.db", serde=serde) as saver, pytest.raises(TypeError, match="pickle"):
+    with (
+        RunMemorySaver(f"sqlite:///{tmp_path}/x.db", serde=serde) as saver,
+        pytest.raises(TypeError, match="pickle"),
+    ):
         put(saver, {"odd": slice(1, 2)})

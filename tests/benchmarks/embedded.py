@@ -4,8 +4,8 @@ import json
 import sqlite3
 from itertools import count
 
-from tests.benchmarks.measuring import alternate, microseconds, ratio, raw_flush, scratch, show
 from runmemory_core import Client
+from tests.benchmarks.measuring import alternate, microseconds, ratio, raw_flush, scratch, show
 
 STATE = {
     "cursor": 0,
@@ -51,8 +51,18 @@ def main() -> None:
             ["", "µs a call", "over bare insert", "aim"],
             [
                 ["bare insert", microseconds(bare), "1.00", ""],
-                ["save_checkpoint", microseconds(taken["save_checkpoint"]), ratio(taken["save_checkpoint"], bare), "≤ 1.4"],
-                ["resume(peek=True)", microseconds(alternate({"r": resume}, rounds=20, calls=50)["r"]), "", ""],
+                [
+                    "save_checkpoint",
+                    microseconds(taken["save_checkpoint"]),
+                    ratio(taken["save_checkpoint"], bare),
+                    "≤ 1.4",
+                ],
+                [
+                    "resume(peek=True)",
+                    microseconds(alternate({"r": resume}, rounds=20, calls=50)["r"]),
+                    "",
+                    "",
+                ],
             ],
             note=f"a bare 4 KB pwrite and fdatasync took {raw_flush(folder) * 1e6:.0f} µs",
         )

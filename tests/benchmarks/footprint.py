@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from pathlib import Path
 from statistics import median
 
 from tests.benchmarks.measuring import scratch, show
@@ -13,19 +14,26 @@ ROUNDS = 9
 
 def import_milliseconds(module: str) -> float:
     code = f"import time; begun = time.perf_counter(); import {module}; print(time.perf_counter() - begun)"
-    return float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout) * 1e3
+    return (
+        float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
+        * 1e3
+    )
 
 
 def main() -> None:
-    taken: dict[str, list[float]] = {"pydantic": [], "runmemory_core": [], "pydantic, runmemory_core.client": []}
+    taken: dict[str, list[float]] = {
+        "pydantic": [],
+        "runmemory_core": [],
+        "pydantic, runmemory_core.client": [],
+    }
     for _ in range(ROUNDS):
         for module, found in taken.items():
             found.append(import_milliseconds(module))
     base = median(taken["pydantic"])
     with scratch() as folder, running_service(f"sqlite:///{folder}/idle.db") as service:
         service.ask("GET", "/healthz")
-        with open(f"/proc/{service.process.pid}/status") as status:
-            resident = int(re.search(r"VmRSS:\s+(\d+) kB", status.read())[1]) / 1024
+        status = Path(f"/proc/{service.process.pid}/status").read_text()
+        resident = int(re.findall(r"VmRSS:\s+(\d+) kB", status)[0]) / 1024
     show(
         "footprint",
         ["", "measured", "aim"],

@@ -20,7 +20,9 @@ CLIENTS = 16
 
 def request_of(host: str, key: str, client: int, number: int, path: str) -> bytes:
     state = STATE | {"cursor": number}
-    body = json.dumps({"run_id": f"run-{client}", "step": f"step {number}", "state": state}, separators=(",", ":"))
+    body = json.dumps(
+        {"run_id": f"run-{client}", "step": f"step {number}", "state": state}, separators=(",", ":")
+    )
     head = (
         f"POST {path} HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {key}\r\n"
         f"idempotency-key: {client}-{number}-{time.time_ns()}\r\ncontent-type: application/json\r\n"
@@ -67,7 +69,9 @@ async def main(url: str, key: str, count: int, path: str) -> None:
     futures = [loop.create_future() for _ in prepared]
     begun = time.perf_counter()
     for requests, done in zip(prepared, futures, strict=True):
-        await loop.create_connection(lambda r=requests, d=done: Client(r, d), place.hostname, place.port)
+        await loop.create_connection(
+            lambda r=requests, d=done: Client(r, d), str(place.hostname), place.port or 80
+        )
     await asyncio.gather(*futures)
     print(each * CLIENTS / (time.perf_counter() - begun))
 

@@ -17,8 +17,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
-from tests.benchmarks.measuring import bytes_of, scratch, show
+
 from runmemory_langgraph import RunMemorySaver
+from tests.benchmarks.measuring import bytes_of, scratch, show
 
 ROUNDS = 5
 
@@ -32,7 +33,7 @@ class Chat(TypedDict):
 
 
 def counter(steps: int, saver: BaseCheckpointSaver | None) -> Any:
-    builder = StateGraph(Counter)
+    builder: Any = StateGraph(Counter)
     builder.add_node("add", lambda state: {"count": state["count"] + 1})
     builder.add_edge(START, "add")
     builder.add_conditional_edges("add", lambda state: "add" if state["count"] < steps else END)
@@ -44,7 +45,7 @@ def chat(steps: int, saver: BaseCheckpointSaver | None) -> Any:
         number = len(state["messages"])
         return {"messages": [AIMessage(f"message {number}: " + "lorem ipsum dolor " * 110, id=f"m{number}")]}
 
-    builder = StateGraph(Chat)
+    builder: Any = StateGraph(Chat)
     builder.add_node("answer", answer)
     builder.add_edge(START, "answer")
     builder.add_conditional_edges("answer", lambda state: "answer" if len(state["messages"]) < steps else END)
@@ -72,7 +73,9 @@ class Taken:
     wall: list[float] = field(default_factory=list)
 
 
-def run(build: Callable[..., Any], steps: int, given: Any, saver: BaseCheckpointSaver | None, thread: str) -> Taken:
+def run(
+    build: Callable[..., Any], steps: int, given: Any, saver: BaseCheckpointSaver | None, thread: str
+) -> Taken:
     graph = build(steps, saver)
     config = {"configurable": {"thread_id": thread}, "recursion_limit": steps + 10}
     cpu, wall = time.process_time(), time.perf_counter()

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
@@ -28,7 +28,7 @@ def on_core(core: int, command: list[str]) -> list[str]:
 
 
 @contextmanager
-def serving(command: list[str], url: str) -> Iterator[None]:
+def serving(command: list[str], url: str) -> Generator[None]:
     with subprocess.Popen(on_core(0, command), stdout=subprocess.DEVNULL) as process:
         for _ in range(200):
             try:
@@ -50,7 +50,9 @@ def free_port() -> int:
 
 def requests_a_second(url: str, key: str) -> float:
     command = [sys.executable, "-m", "tests.benchmarks.load", url, key, str(REQUESTS)]
-    return float(subprocess.run(on_core(1, command), capture_output=True, text=True, check=True, timeout=120).stdout)
+    return float(
+        subprocess.run(on_core(1, command), capture_output=True, text=True, check=True, timeout=120).stdout
+    )
 
 
 def inserts_a_second(insert) -> float:
@@ -66,10 +68,23 @@ def main() -> None:
         key = new_key_in(database)
         ours, theirs = (f"http://127.0.0.1:{free_port()}" for _ in range(2))
         serve = [sys.executable, "-m", "runmemory_core.cli", "serve", "--database", database, "--port"]
-        app = [sys.executable, "-m", "uvicorn", "--no-access-log", "--log-level", "warning", "--loop", "uvloop"]
+        app = [
+            sys.executable,
+            "-m",
+            "uvicorn",
+            "--no-access-log",
+            "--log-level",
+            "warning",
+            "--loop",
+            "uvloop",
+        ]
         app += ["--http", "httptools", "tests.benchmarks.bare_app:app", "--port", theirs.rpartition(":")[2]]
         insert = bare_insert(f"{folder}/bare.db")
-        found: dict[str, list[float]] = {"bare inserts, one a transaction": [], "bare ASGI app": [], "saves": []}
+        found: dict[str, list[float]] = {
+            "bare inserts, one a transaction": [],
+            "bare ASGI app": [],
+            "saves": [],
+        }
         with serving([*serve, ours.rpartition(":")[2]], ours), serving(app, theirs):
             for _ in range(ROUNDS):
                 found["bare inserts, one a transaction"].append(inserts_a_second(insert))

@@ -114,7 +114,9 @@ def test_an_error_that_holds_a_credential_is_reported_without_it(client: Client)
     assert credential not in client.weekly_report().text
 
 
-def test_a_worker_that_was_replaced_stops_and_reports_nothing(client: Client) -> None:
+def test_a_worker_that_was_replaced_stops_and_reports_nothing(
+    client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
     with pytest.raises(StaleAttempt, match="another worker resumed this run"), client.run("import") as run:  # noqa: PT012
         run.save("one")
         with client.run("import") as other:
@@ -123,6 +125,7 @@ def test_a_worker_that_was_replaced_stops_and_reports_nothing(client: Client) ->
     reply = look(client)
     assert reply.checkpoint is not None
     assert (reply.status, reply.checkpoint.step) == ("finished", "two")
+    assert "could not be reported" not in caplog.text
 
 
 def test_an_exception_is_not_hidden_by_a_report_that_fails(

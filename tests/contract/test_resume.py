@@ -153,6 +153,8 @@ def test_start_over_begins_without_state_or_done_while_seq_goes_on(client: Clien
     assert saved.seq == 2
     reply = client.resume("import")
     assert (reply.done_count, checkpoint_of(reply).state) == (0, {})
+    client.save_checkpoint("import", "more", done=["b", "a"])
+    assert client.resume("import").done == ["b", "a"]
     assert checkpoint_of(client.resume("import", seq=1)).state == {"a": 1}
 
 

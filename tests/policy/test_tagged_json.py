@@ -1,11 +1,13 @@
 """Redaction looks through an adapter's tags and never at their own names."""
 
 import copy
+from typing import Any
 
 import pytest
+
 from runmemory_core.policy.tagged_json import redact_tagged
 
-MESSAGE = {
+MESSAGE: Any = {
     "$lg": "ext",
     "code": 5,
     "type": "langchain_core.messages.ai:AIMessage",
