@@ -140,9 +140,8 @@ def _hints(reply: Mapping[str, Any]) -> list[str]:
             f"the save named no attempt, so an older worker cannot be told from this one: send attempt="
             f"{reply['attempt']} with each save"
         )
-    for part in (reply, reply.get("would_save"), reply.get("checkpoint")):
-        if part and part.get("removed"):
-            found.append(_removed(part))
+    parts = (reply, reply.get("would_save"), reply.get("checkpoint"))
+    found += [_removed(part) for part in parts if part and part.get("removed")]
     if reply.get("in_flight"):
         found.append("the outcome of the steps in in_flight is unknown: check before you repeat them")
     if stuck := reply.get("stuck"):

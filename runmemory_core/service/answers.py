@@ -34,10 +34,15 @@ async def answer(send: Send, body: bytes, *, status: int = _OK, headers: Headers
 
 async def refuse(send: Send, error: RunMemoryError) -> None:
     """Answer with a refusal and what a client should know beside it; a store that fails is logged, too."""
-    if isinstance(error, StoreError):
-        logger.error("%s: %s", error.code, error.detail)
+    report(error)
     headers: Headers = [PROBLEM, *refusal_headers(error)]
     await answer(send, write(error.to_problem()).encode(), status=error.http_status, headers=headers)
+
+
+def report(error: RunMemoryError) -> None:
+    """Log a store that fails; other refusals are the caller's affair."""
+    if isinstance(error, StoreError):
+        logger.error("%s: %s", error.code, error.detail)
 
 
 def refusal_headers(error: RunMemoryError) -> Headers:

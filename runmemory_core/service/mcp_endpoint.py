@@ -13,7 +13,7 @@ from http import HTTPStatus
 from typing import Any, cast
 
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from mcp_types import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR
+from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR
 from pydantic_core import from_json
 from starlette.requests import ClientDisconnect
 from starlette.types import Message, Receive, Scope, Send
@@ -34,7 +34,9 @@ _CORS: Headers = [
     (b"access-control-allow-origin", b"*"),
     (b"access-control-expose-headers", b"WWW-Authenticate, Retry-After"),
 ]
-_PREFLIGHT_HEADERS = b"authorization, content-type, accept, mcp-protocol-version, mcp-method, mcp-name, mcp-session-id, last-event-id"
+_PREFLIGHT_HEADERS = (
+    b"authorization, content-type, accept, mcp-protocol-version, mcp-method, mcp-name, mcp-session-id"
+)
 _UNNEEDED = frozenset({b"accept", b"content-type", b"content-length", b"mcp-session-id", b"last-event-id"})
 _ACCEPTABLE: Headers = [
     (b"accept", b"application/json, text/event-stream"),
@@ -98,7 +100,10 @@ class McpEndpoint:
         declared = int(headers.get(b"content-length", b"0"))
         limit = engine.settings.run_body_bytes
         body = bytes(await read_body(receive, limit=limit, declared=declared, path="/mcp"))
-        _check_envelope(body)
+        message = _message_in(body)
+        if (refusal := _misplaced_arguments(message)) is not None:
+            await answer(send, refusal)
+            return
         where = f"{scope['scheme']}://{headers.get(b'host', b'').decode('latin-1')}"
         kept = [header for header in scope["headers"] if header[0] not in _UNNEEDED]
         prepared = scope | {
@@ -116,13 +121,12 @@ def _asker(context: Context) -> Asker:
     return context.request.scope[_ASKER]
 
 
-def _check_envelope(body: bytes) -> None:
-    """Raise for a body that is not one JSON-RPC message; the SDK's own words quote what was sent."""
+def _message_in(body: bytes) -> dict[str, Any]:
+    """The JSON-RPC message that a body is; raises `MalformedBody`, where the SDK's words would quote the body."""
     try:
         message: Any = from_json(body)
     except ValueError:
-        parse(body, max_depth=_ENVELOPE_DEPTH)
-        raise MalformedBody("the body is no JSON text: send one JSON-RPC message as an object") from None
+        message = parse(body, max_depth=_ENVELOPE_DEPTH)  # says what is wrong and where
     if isinstance(message, list):
         raise _NotOneMessage("a batch is not accepted: send each JSON-RPC message in a POST of its own")
     if not isinstance(message, dict):
@@ -130,16 +134,25 @@ def _check_envelope(body: bytes) -> None:
     fields = cast("dict[str, Any]", message)
     if fields.get("jsonrpc") != "2.0":
         raise _NotOneMessage('jsonrpc is missing or not "2.0": send a JSON-RPC 2.0 message')
-    if "method" not in fields:
-        if "id" in fields and ("result" in fields or "error" in fields):
-            return  # an answer to a question that was never asked; the SDK acknowledges it
-        raise _NotOneMessage("method is missing: name one, such as tools/call")
-    if not isinstance(fields["method"], str):
-        raise _NotOneMessage("method must be a string, such as tools/call")
-    if "id" in fields and (isinstance(fields["id"], bool) or not isinstance(fields["id"], int | str)):
+    number = fields.get("id", 0)
+    if isinstance(number, bool) or not isinstance(number, int | str):
         raise _NotOneMessage("id must be a string or an integer; without id the message is a notification")
+    # An answer to a question that was never asked has no method; the SDK acknowledges it.
+    if not isinstance(fields.get("method"), str) and not {"result", "error"} & fields.keys():
+        raise _NotOneMessage("method must be a string, such as tools/call")
     if not isinstance(fields.get("params", {}), dict):
         raise _NotOneMessage('params must be an object, such as {"name": "resume", "arguments": {...}}')
+    return fields
+
+
+def _misplaced_arguments(message: Mapping[str, Any]) -> bytes | None:
+    """What to answer a tool call whose arguments are no object, where the SDK has no words for a model."""
+    params: Mapping[str, Any] = message.get("params") or {}
+    arguments = params.get("arguments")
+    if message.get("method") != "tools/call" or arguments is None or isinstance(arguments, dict):
+        return None
+    words = 'arguments must be a JSON object, such as {"run_id": "invoice-import"}'
+    return _error_body(INVALID_PARAMS, words, {}, number=message.get("id"))
 
 
 class _NotOneMessage(MalformedBody):
@@ -209,7 +222,8 @@ async def _preflight(send: Send, headers: Mapping[bytes, bytes]) -> None:
         (b"access-control-max-age", b"86400"),
         _METHODS,
     ]
-    await answer(send, b"", status=HTTPStatus.NO_CONTENT, headers=allowed)
+    await send({"type": "http.response.start", "status": HTTPStatus.NO_CONTENT, "headers": allowed})
+    await send({"type": "http.response.body", "body": b""})
 
 
 async def _refuse_method(send: Send) -> None:
@@ -234,6 +248,8 @@ async def _refuse(send: Send, error: RunMemoryError) -> None:
     await answer(send, body, status=status, headers=[JSON, *refusal_headers(error)])
 
 
-def _error_body(code: int, message: str, problem: Mapping[str, Any]) -> bytes:
+def _error_body(
+    code: int, message: str, problem: Mapping[str, Any], *, number: int | str | None = None
+) -> bytes:
     error = {"code": code, "message": message} | ({"data": dict(problem)} if problem else {})
-    return write({"jsonrpc": "2.0", "id": None, "error": error}).encode()
+    return write({"jsonrpc": "2.0", "id": number, "error": error}).encode()

@@ -7,7 +7,6 @@ read is `runmemory_core.operations.agents`'.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
@@ -18,23 +17,23 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import Server
 from pydantic_core import from_json
 
-from runmemory_core.errors import OverQuota, RunMemoryError, StoreError
+from runmemory_core.errors import OverQuota, RunMemoryError
 from runmemory_core.model import Caller
 from runmemory_core.operations import OPERATIONS, TOOLS
 from runmemory_core.operations.agents import INSTRUCTIONS, for_agents, tools
 from runmemory_core.operations.calls import Call, prepare
 from runmemory_core.policy.json_rules import write
-from runmemory_core.service.answers import fault
+from runmemory_core.service.answers import fault, report
 from runmemory_core.service.openapi import release
 from runmemory_core.service.rest import LARGE_BYTES, Engine
-
-logger = logging.getLogger("runmemory.service")
 
 PROBLEM_META = "runmemory/problem"
 """Beside the words of a refusal, for programs: its RFC 9457 form. Models are not shown it."""
 
 _SCHEMAS = {tool["name"]: tool["inputSchema"] for tool in tools()}
 _NAMES = frozenset(_SCHEMAS)
+_COMPLETE = {"isError": False, "resultType": "complete"}
+"""The second is needed from 2026-07-28 on and taken out for earlier revisions."""
 
 Context: TypeAlias = ServerRequestContext[Any, Any]
 Result = dict[str, Any]
@@ -83,8 +82,7 @@ async def _call(engine: Engine, asker: Asker, name: str, arguments: Mapping[str,
     except OverQuota as error:
         return _result(_over_quota(name, error))
     except RunMemoryError as error:
-        if isinstance(error, StoreError):
-            logger.error("%s: %s", error.code, error.detail)
+        report(error)
         return _refusal(error)
     except Exception as error:  # noqa: BLE001 - whatever it is, the model is answered and the log has the place
         return _refusal(fault(error))
@@ -98,13 +96,14 @@ async def _prepared(engine: Engine, asker: Asker, name: str, arguments: Mapping[
 
 
 def _result(shown: dict[str, Any]) -> Result:
-    return {"content": [{"type": "text", "text": write(shown)}], "structuredContent": shown, "isError": False}
+    return {"content": [{"type": "text", "text": write(shown)}], "structuredContent": shown} | _COMPLETE
 
 
 def _refusal(error: RunMemoryError) -> Result:
     return {
         "content": [{"type": "text", "text": error.detail}],
         "isError": True,
+        "resultType": "complete",
         "_meta": {PROBLEM_META: error.to_problem()},
     }
 
