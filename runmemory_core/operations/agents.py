@@ -21,6 +21,9 @@ LONG_STATE_BYTES = 16_384
 
 QUOTA_WARNING = 0.8
 
+PROBLEM_META = "runmemory/problem"
+"""Beside the words of a refusal over MCP, for programs: its RFC 9457 form. Models are not shown it."""
+
 _TITLES = {
     "resume": "Resume a run",
     "save_checkpoint": "Save a checkpoint",

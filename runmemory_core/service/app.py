@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from functools import cache
+from functools import lru_cache
 
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -14,8 +14,7 @@ from starlette.types import Receive, Scope, Send
 
 from runmemory_core.errors import RunMemoryError, Unavailable
 from runmemory_core.operations import OPERATIONS
-from runmemory_core.operations.wire import write
-from runmemory_core.service import mcp_endpoint, openapi
+from runmemory_core.service import catalogue, mcp_endpoint
 from runmemory_core.service.answers import confess, refuse, refuse_http
 from runmemory_core.service.rest import Engine, OperationEndpoint, StateEndpoint, wall_clock_ms
 from runmemory_core.service.settings import Settings
@@ -25,6 +24,8 @@ _HTTP_WORDS = {
     404: "there is nothing at this path; /openapi.json lists what there is",
     405: "this path answers another method, which the Allow header names",
 }
+
+_FOR_ANY_PAGE = {"access-control-allow-origin": "*"}
 
 
 class Service(Router):
@@ -44,7 +45,7 @@ class Service(Router):
         routes += [
             Route("/api/run/{run_id:path}/state", StateEndpoint(self._engine), methods=["GET"]),
             Route("/healthz", self._health, methods=["GET"]),
-            Route("/openapi.json", describe, methods=["GET"]),
+            *(Route(file.path, _publishing(file), methods=["GET"]) for file in catalogue.FILES),
         ]
         super().__init__(routes, redirect_slashes=False, lifespan=self._lifespan)
 
@@ -89,15 +90,15 @@ class Service(Router):
         self._engine.close()
 
 
-async def describe(request: Request) -> Response:
-    """Answers with the OpenAPI document."""
-    del request
-    return Response(_description(), media_type="application/json")
+def _publishing(file: catalogue.Published) -> Callable[[Request], Awaitable[Response]]:
+    """Answers with a file of the catalogue, in which the service has the address it was asked at."""
+    text_for = lru_cache(maxsize=16)(file.text)
 
+    async def publish(request: Request) -> Response:
+        where = f"{request.url.scheme}://{request.url.netloc}"
+        return Response(text_for(where), media_type=file.media_type, headers=_FOR_ANY_PAGE)
 
-@cache
-def _description() -> str:
-    return write(openapi.document())
+    return publish
 
 
 def create_app(store: Store, settings: Settings, *, clock_ms: Callable[[], int] = wall_clock_ms) -> Service:

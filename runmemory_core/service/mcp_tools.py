@@ -17,18 +17,15 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import Server
 from pydantic_core import from_json
 
+from runmemory_core import __version__
 from runmemory_core.errors import OverQuota, RunMemoryError
 from runmemory_core.model import Caller
 from runmemory_core.operations import OPERATIONS, TOOLS
-from runmemory_core.operations.agents import INSTRUCTIONS, for_agents, tools
+from runmemory_core.operations.agents import INSTRUCTIONS, PROBLEM_META, for_agents, tools
 from runmemory_core.operations.calls import Call, prepare
 from runmemory_core.policy.json_rules import write
 from runmemory_core.service.answers import fault, report
-from runmemory_core.service.openapi import release
 from runmemory_core.service.rest import LARGE_BYTES, Engine
-
-PROBLEM_META = "runmemory/problem"
-"""Beside the words of a refusal, for programs: its RFC 9457 form. Models are not shown it."""
 
 _SCHEMAS = {tool["name"]: tool["inputSchema"] for tool in tools()}
 _NAMES = frozenset(_SCHEMAS)
@@ -66,7 +63,7 @@ def tool_server(engine: Engine, who: Callable[[Context], Asker]) -> Server[Any]:
     return Server(
         "run-memory",
         title="Run Memory",
-        version=release(),
+        version=__version__,
         website_url="https://memory.cloudforbots.com",
         instructions=INSTRUCTIONS,
         get_tool_input_schema=_SCHEMAS.get,
@@ -80,7 +77,7 @@ async def _call(engine: Engine, asker: Asker, name: str, arguments: Mapping[str,
         call = await _prepared(engine, asker, name, arguments)
         reply = from_json(await engine.run(call, asker.caller, size_bytes=asker.size_bytes))
     except OverQuota as error:
-        return _result(_over_quota(name, error))
+        return _result(_over_quota(name, error)) | _for_programs(error)
     except RunMemoryError as error:
         report(error)
         return _refusal(error)
@@ -104,8 +101,11 @@ def _refusal(error: RunMemoryError) -> Result:
         "content": [{"type": "text", "text": error.detail}],
         "isError": True,
         "resultType": "complete",
-        "_meta": {PROBLEM_META: error.to_problem()},
-    }
+    } | _for_programs(error)
+
+
+def _for_programs(error: RunMemoryError) -> Result:
+    return {"_meta": {PROBLEM_META: error.to_problem()}}
 
 
 def _over_quota(name: str, error: OverQuota) -> dict[str, Any]:

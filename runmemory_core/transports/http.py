@@ -12,8 +12,8 @@ import httpx
 from runmemory_core.errors import Unauthorized
 from runmemory_core.model import Reply
 from runmemory_core.operations.calls import Call
-from runmemory_core.operations.wire import write_call
 from runmemory_core.transports.retries import Answer, Commands, Failure, Pause, Send, conversation
+from runmemory_core.transports.wires import REST, Wire
 
 CONNECT_SECONDS = 5.0
 
@@ -50,13 +50,14 @@ class HttpTransport:
 
     remote = True
 
-    def __init__(self, url: str, *, api_key: str | None, timeout_seconds: float) -> None:
+    def __init__(self, url: str, *, api_key: str | None, timeout_seconds: float, wire: Wire = REST) -> None:
         self.where = _without_userinfo(url)
+        self._wire = wire
         self._http = httpx.Client(**_settings(url, api_key, timeout_seconds))  # pyright: ignore[reportArgumentType]
 
     def send(self, call: Call, /) -> Reply:
-        body = write_call(call)
-        commands: Commands = conversation(self.where, jitter=_jitter())
+        path, headers, body = self._wire.request(call)
+        commands: Commands = conversation(self.where, jitter=_jitter(), read=self._wire.read)
         report: Answer | Failure | None = None
         while True:
             try:
@@ -66,7 +67,7 @@ class HttpTransport:
             match command:
                 case Send():
                     try:
-                        report = _answer(self._http.post(call.operation.path, content=body))
+                        report = _answer(self._http.post(path, headers=headers, content=body))
                     except httpx.HTTPError as error:
                         report = _failure(error)
                 case Pause(seconds=seconds):
@@ -82,15 +83,16 @@ class AsyncHttpTransport:
 
     remote = True
 
-    def __init__(self, url: str, *, api_key: str | None, timeout_seconds: float) -> None:
+    def __init__(self, url: str, *, api_key: str | None, timeout_seconds: float, wire: Wire = REST) -> None:
         self.where = _without_userinfo(url)
+        self._wire = wire
         self._http = httpx.AsyncClient(
             **_settings(url, api_key, timeout_seconds)  # pyright: ignore[reportArgumentType]
         )
 
     async def send(self, call: Call, /) -> Reply:
-        body = write_call(call)
-        commands: Commands = conversation(self.where, jitter=_jitter())
+        path, headers, body = self._wire.request(call)
+        commands: Commands = conversation(self.where, jitter=_jitter(), read=self._wire.read)
         report: Answer | Failure | None = None
         while True:
             try:
@@ -100,7 +102,7 @@ class AsyncHttpTransport:
             match command:
                 case Send():
                     try:
-                        report = _answer(await self._http.post(call.operation.path, content=body))
+                        report = _answer(await self._http.post(path, headers=headers, content=body))
                     except httpx.HTTPError as error:
                         report = _failure(error)
                 case Pause(seconds=seconds):

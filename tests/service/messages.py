@@ -61,7 +61,8 @@ def post(
 def call(service: Service, name: str, arguments: Mapping[str, Any], **more: Any) -> dict[str, Any]:
     """The result of a tool call, with the service's key unless ``key`` is given."""
     params = {"name": name, "arguments": dict(arguments)}
-    answer = post(service, "tools/call", params, **({"key": service.key} | more))
+    more = {"key": service.key} | more
+    answer = post(service, "tools/call", params, **more)
     assert answer.status == 200, answer.body
     return answer.json["result"]
 
