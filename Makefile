@@ -41,10 +41,11 @@ bench: $(VENV)/all.stamp ## ratios of medians, measured side by side on this mac
 docs: $(VENV)/all.stamp ## the documentation as a site in site/
 	@$(BIN)/mkdocs build --strict --config-file - --site-dir site < docs/mkdocs.yml
 
-format: $(VENV)/all.stamp ## format the code, and copy the examples into the documentation
+format: $(VENV)/all.stamp ## format the code, renew what is made from it: examples in the documentation, catalogue files
 	@$(BIN)/ruff check --fix-only --quiet
 	@$(BIN)/ruff format
 	@$(BIN)/python tests/docs/blocks.py
+	@$(BIN)/python tests/service/publish.py
 
 # What is locked stays unless pyproject.toml no longer allows it: `make lock UPGRADE=--upgrade` takes the
 # newest of all, `UPGRADE="--upgrade-package NAME"` of one.

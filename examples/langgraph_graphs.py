@@ -14,6 +14,7 @@ from langgraph.func import entrypoint, task
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
 from langgraph.types import Command, Durability, Send, interrupt
+
 from runmemory_langgraph import RunMemorySaver
 
 Tell = Callable[[str], None]

@@ -120,6 +120,13 @@ class AccountRequired(RunMemoryError):
     http_status = 403
 
 
+class WrongOrigin(RunMemoryError):
+    """The Host or Origin header names what this service does not answer to on `/mcp`; it can be configured."""
+
+    code = "wrong_origin"
+    http_status = 403
+
+
 class OverQuota(RunMemoryError):
     """The calls of this UTC day are used up; nothing was saved. Facts: ``limit``, ``reset_at``."""
 

@@ -87,6 +87,11 @@ def _add_keeping(commands: Any, for_programs: argparse.ArgumentParser) -> None:
     serving.add_argument("--access-log", action="store_true", help="log a line for each request")
     serving.set_defaults(command=keeping.serve)
 
+    speaking = commands.add_parser(
+        "mcp", parents=[place], help="MCP on stdin and stdout, for clients that start a command"
+    )
+    speaking.set_defaults(command=keeping.mcp)
+
     parents = [place, for_programs]
     keys = commands.add_parser("keys", help="API keys of a service").add_subparsers(
         metavar="ACTION", required=True

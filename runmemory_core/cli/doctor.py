@@ -15,7 +15,12 @@ from runmemory_core.errors import RunMemoryError
 from runmemory_core.service.settings import variables
 from runmemory_core.store import Tx, open_store
 
-_EXTRAS = {"cli": ("rich",), "server": ("uvicorn", "starlette", "httptools"), "langgraph": ("langgraph",)}
+_EXTRAS = {
+    "cli": ("rich",),
+    "server": ("uvicorn", "starlette", "httptools"),
+    "mcp": ("mcp",),
+    "langgraph": ("langgraph",),
+}
 
 
 class Finding(NamedTuple):

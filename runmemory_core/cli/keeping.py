@@ -19,7 +19,7 @@ from runmemory_core.errors import InvalidRequest
 from runmemory_core.model import DAY_MS, LIMITS, Limits, Plan
 from runmemory_core.policy.times import rfc3339
 from runmemory_core.service.keys import digest, id_of, new_key
-from runmemory_core.service.settings import Settings, from_environment, masked
+from runmemory_core.service.settings import Settings, from_environment, masked, variables
 from runmemory_core.store import Store, open_store
 
 _ANY_HOST = frozenset({"0.0.0.0", "::"})  # noqa: S104 - recognised, not bound
@@ -38,6 +38,23 @@ def serve(chosen: argparse.Namespace) -> None:
         ) from None
     settings = _settings(chosen, host=chosen.host, port=chosen.port, access_log=chosen.access_log)
     server.serve(settings, announce=output.line)
+
+
+def mcp(chosen: argparse.Namespace) -> None:
+    """Speak MCP on stdin and stdout until stdin ends; what is stored is this machine's own file."""
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
+    settings = _settings(chosen)
+    if chosen.database is None and "RUNMEMORY_URL" in variables():
+        raise InvalidRequest(
+            "RUNMEMORY_URL is set, and this command saves to a file of this machine: give the MCP client the "
+            "service's own address, RUNMEMORY_URL with /mcp, or name --database here",
+            pointers={"/database": "not named while RUNMEMORY_URL is set"},
+        )
+    try:
+        from runmemory_core.service import mcp_stdio  # noqa: PLC0415 - needs the mcp extra
+    except ImportError as error:
+        raise output.ExtraMissing(f'runmemory mcp needs {error.name}: pip install "runmemory[mcp]"') from None
+    mcp_stdio.speak(settings)
 
 
 def issue(chosen: argparse.Namespace) -> None:

@@ -22,8 +22,10 @@ from runmemory_core.model import LIMITS, Caller, Plan
 if TYPE_CHECKING:
     from runmemory_core.store import Store
     from runmemory_core.transports import AsyncTransport, Transport
+    from runmemory_core.transports.wires import Wire
 
 HOSTED_URL = "https://memory.cloudforbots.com"
+_MCP = "mcp+"
 logger = logging.getLogger("runmemory")
 
 
@@ -69,7 +71,12 @@ def target(
                 pointers={"/expire_after": "not positive"},
             )
         caller = replace(caller, limits=replace(caller.limits, keep=keep, kept_for_ms=kept_for_ms))
-    elif not re.match(r"https?://[^/]", url):
+    elif url.startswith(_MCP) and not re.match(r"mcp\+https?://[^/]+(/.*)?/mcp/?$", url):
+        raise InvalidRequest(
+            f"{_without_userinfo(url)!r} is no MCP address of a service: it looks like mcp+https://host/mcp",
+            pointers={"/url": "not an MCP address"},
+        )
+    elif not re.match(r"(mcp\+)?https?://[^/]", url):
         raise InvalidRequest(
             f"cannot tell what {_without_userinfo(url)!r} is: use https://host, or sqlite:///path for a file",
             pointers={"/url": "unknown scheme"},
@@ -132,6 +139,15 @@ def _store(where: Target) -> Store:
     return store
 
 
+def _remote(where: Target) -> tuple[str, Wire]:
+    """The address of the service, and how calls are put to it."""
+    from runmemory_core.transports.wires import MCP, REST  # noqa: PLC0415 - as above
+
+    if not where.url.startswith(_MCP):
+        return where.url, REST
+    return where.url.removeprefix(_MCP).removesuffix("/mcp"), MCP
+
+
 def connect(where: Target) -> Transport:
     """The blocking transport; loads only what it needs."""
     if where.embedded:
@@ -140,7 +156,8 @@ def connect(where: Target) -> Transport:
         return EmbeddedTransport(_store(where), caller=where.caller)
     from runmemory_core.transports.http import HttpTransport  # noqa: PLC0415
 
-    return HttpTransport(where.url, api_key=where.api_key, timeout_seconds=where.timeout_seconds)
+    url, wire = _remote(where)
+    return HttpTransport(url, api_key=where.api_key, timeout_seconds=where.timeout_seconds, wire=wire)
 
 
 def connect_async(where: Target) -> AsyncTransport:
@@ -151,4 +168,5 @@ def connect_async(where: Target) -> AsyncTransport:
         return AsyncEmbeddedTransport(_store(where), caller=where.caller)
     from runmemory_core.transports.http import AsyncHttpTransport  # noqa: PLC0415
 
-    return AsyncHttpTransport(where.url, api_key=where.api_key, timeout_seconds=where.timeout_seconds)
+    url, wire = _remote(where)
+    return AsyncHttpTransport(url, api_key=where.api_key, timeout_seconds=where.timeout_seconds, wire=wire)

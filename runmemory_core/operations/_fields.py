@@ -43,7 +43,9 @@ RunId = Annotated[Name, Field(description="Stable name of this piece of work, 1-
 Job = Annotated[Name, Field(description="What the run is for, in your words, 1-200 characters.")]
 IdempotencyKey = Annotated[
     Name,
-    Field(description="Same key, same call: the first answer comes back and nothing is saved twice."),
+    Field(
+        description="1-200 characters. Same key, same call: the first answer comes back, nothing is saved twice."
+    ),
 ]
 Attempt = Annotated[
     int, Field(strict=True, ge=1, description="The attempt that resume returned; stops a stale worker.")

@@ -67,17 +67,28 @@ class SaveCheckpoint(Request):
     done: (
         Annotated[
             Names,
-            Field(max_length=100_000, description="Ids of finished items, added to the run's done set."),
+            Field(
+                max_length=100_000,
+                description="Ids just finished, 1-200 characters each, added to the done set: at most 100,000.",
+            ),
         ]
         | Absent
     ) = None
     next_step: (
-        Annotated[Name, Field(description="The step you start now; after a crash it is shown as in flight.")]
+        Annotated[
+            Name, Field(description="The step you start now, 1-200 characters; in flight after a crash.")
+        ]
         | Absent
     ) = None
     status: Status | Absent = None
     error: (
-        Annotated[str, Field(max_length=2_000, description="With status failed: what went wrong.")] | Absent
+        Annotated[
+            str,
+            Field(
+                max_length=2_000, description="With status failed: what went wrong, at most 2,000 characters."
+            ),
+        ]
+        | Absent
     ) = None
     attempt: Attempt | Absent = None
     job: Job | Absent = None

@@ -44,8 +44,21 @@ async def answer(send: Send, body: bytes, *, status: int = _OK, headers: Headers
 
 
 async def refuse(send: Send, error: RunMemoryError, *, now_ms: int = 0) -> None:
-    """Answer with a refusal and what a client should know beside it."""
-    headers: Headers = [PROBLEM]
+    """Answer with a refusal and what a client should know beside it; a store that fails is logged, too."""
+    report(error)
+    headers: Headers = [PROBLEM, *refusal_headers(error, now_ms=now_ms)]
+    await answer(send, write(error.to_problem()).encode(), status=error.http_status, headers=headers)
+
+
+def report(error: RunMemoryError) -> None:
+    """Log a store that fails; other refusals are the caller's affair."""
+    if isinstance(error, StoreError):
+        logger.error("%s: %s", error.code, error.detail)
+
+
+def refusal_headers(error: RunMemoryError, *, now_ms: int = 0) -> Headers:
+    """What HTTP says beside a refusal: how to authenticate, when to try again, what of the day is left."""
+    headers: Headers = []
     if error.http_status == HTTPStatus.UNAUTHORIZED:
         headers.append((b"www-authenticate", b"Bearer"))
     retry_after = error.facts.get("retry_after")
@@ -55,7 +68,7 @@ async def refuse(send: Send, error: RunMemoryError, *, now_ms: int = 0) -> None:
         headers.append((b"retry-after", str(retry_after).encode()))
     if isinstance(error, OverQuota):
         headers += rate_limit(error.facts["limit"], 0, now_ms=now_ms)
-    await answer(send, write(error.to_problem()).encode(), status=error.http_status, headers=headers)
+    return headers
 
 
 async def refuse_store(send: Send, error: StoreError, *, where: str) -> None:
@@ -80,15 +93,19 @@ async def refuse_http(send: Send, status: int, detail: str, headers: Mapping[str
 
 
 async def confess(send: Send, error: Exception) -> None:
-    """Answer 500 for a fault of ours, with a reference under which the log has the place.
+    """Answer 500 for a fault of ours."""
+    await refuse(send, fault(error))
+
+
+def fault(error: Exception) -> RunMemoryError:
+    """What to say of a fault of ours, with a reference under which the log has the place.
 
     An exception's message may quote what was sent, so neither the answer nor the log shows it.
     """
     reference = secrets.token_hex(6)
     frames = "".join(traceback.format_tb(error.__traceback__))
     logger.error("fault %s: %s\n%s", reference, type(error).__name__, frames)
-    fault = RunMemoryError(
+    return RunMemoryError(
         f"the service failed; nothing of this call was confirmed. Its log has the place under {reference}",
         reference=reference,
     )
-    await refuse(send, fault)

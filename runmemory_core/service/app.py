@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from functools import cache
+from functools import lru_cache
 
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -15,8 +15,7 @@ from starlette.types import Receive, Scope, Send
 
 from runmemory_core.errors import RunMemoryError, StoreError, Unavailable
 from runmemory_core.operations import OPERATIONS
-from runmemory_core.operations.wire import write
-from runmemory_core.service import openapi
+from runmemory_core.service import catalogue, mcp_endpoint
 from runmemory_core.service.answers import confess, refuse, refuse_http, refuse_store
 from runmemory_core.service.free_keys import FREE_KEY_PATH, FreeKeyEndpoint
 from runmemory_core.service.rest import Engine, OperationEndpoint, StateEndpoint, wall_clock_ms
@@ -29,6 +28,8 @@ _HTTP_WORDS = {
     405: "this path answers another method, which the Allow header names",
 }
 
+_FOR_ANY_PAGE = {"access-control-allow-origin": "*"}
+
 
 class Service(Router):
     """Run Memory as an ASGI application over an open store, which stays the caller's to close.
@@ -40,6 +41,7 @@ class Service(Router):
         self.stopping = False
         self._clock_ms = clock_ms
         self._engine = Engine(store, settings, clock_ms=clock_ms)
+        self.mcp = mcp_endpoint.McpEndpoint(self._engine)
         self._operations = {
             operation.path: OperationEndpoint(operation, self._engine) for operation in OPERATIONS.values()
         }
@@ -48,13 +50,16 @@ class Service(Router):
             Route("/api/run/{run_id:path}/state", StateEndpoint(self._engine), methods=["GET"]),
             Route(FREE_KEY_PATH, FreeKeyEndpoint(self._engine), methods=["POST"]),
             Route("/healthz", self._health, methods=["GET"]),
-            Route("/openapi.json", describe, methods=["GET"]),
+            *(Route(file.path, _publishing(file), methods=["GET"]) for file in catalogue.FILES),
         ]
         super().__init__(routes, redirect_slashes=False, lifespan=self._lifespan)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await super().__call__(scope, receive, send)
+            return
+        if scope["path"] in mcp_endpoint.PATHS:
+            await self.mcp(scope, receive, send, stopping=self.stopping)
             return
         try:
             if self.stopping:
@@ -88,22 +93,23 @@ class Service(Router):
     async def _lifespan(self, app: object) -> AsyncGenerator[None]:
         del app
         sweeping = asyncio.create_task(sweep_forever(self._engine))
-        yield
+        async with self.mcp.running():
+            yield
         sweeping.cancel()
         with suppress(asyncio.CancelledError):
             await sweeping
         self._engine.close()
 
 
-async def describe(request: Request) -> Response:
-    """Answers with the OpenAPI document."""
-    del request
-    return Response(_description(), media_type="application/json")
+def _publishing(file: catalogue.Published) -> Callable[[Request], Awaitable[Response]]:
+    """Answers with a file of the catalogue, in which the service has the address it was asked at."""
+    text_for = lru_cache(maxsize=16)(file.text)
 
+    async def publish(request: Request) -> Response:
+        where = f"{request.url.scheme}://{request.url.netloc}"
+        return Response(text_for(where), media_type=file.media_type, headers=_FOR_ANY_PAGE)
 
-@cache
-def _description() -> str:
-    return write(openapi.document())
+    return publish
 
 
 def create_app(store: Store, settings: Settings, *, clock_ms: Callable[[], int] = wall_clock_ms) -> Service:

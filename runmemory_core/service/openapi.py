@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from pydantic.json_schema import models_json_schema
 
+from runmemory_core import __version__
 from runmemory_core.errors import BY_CODE
 from runmemory_core.operations import OPERATIONS, Operation
 
@@ -68,7 +68,7 @@ def document() -> dict[str, Any]:
         "openapi": "3.1.0",
         "info": {
             "title": "Run Memory",
-            "version": _release(),
+            "version": __version__,
             "summary": "Checkpoints for long agent runs: crashed at step 7, resume at step 8.",
             "description": "Without an API key every call is a preview: nothing is stored.",
         },
@@ -81,13 +81,6 @@ def document() -> dict[str, Any]:
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer", "bearerFormat": "rmk_live_…"}},
         },
     }
-
-
-def _release() -> str:
-    try:
-        return version("runmemory")
-    except PackageNotFoundError:
-        return "not installed"
 
 
 def _operation(operation: Operation, schema_of: dict[Any, Any]) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from runmemory_core.service.settings import Settings
 from runmemory_core.store import Store, Tx
 from runmemory_core.store.group import GroupWriter
 
-_LARGE_BYTES = 262_144
+LARGE_BYTES = 262_144
 """From this size on a body is read on another thread, so that it holds up nobody else."""
 
 _DIGITS = 18
@@ -115,7 +115,7 @@ class OperationEndpoint:
             body = await loop.run_in_executor(
                 self._engine.threads, partial(gunzip, body, limit=limit, path=path)
             )
-        if len(body) < _LARGE_BYTES:
+        if len(body) < LARGE_BYTES:
             call = self._call(body, headers)
         else:
             loop = asyncio.get_running_loop()

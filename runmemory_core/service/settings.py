@@ -21,7 +21,10 @@ _PASSWORD = re.compile(r"(password=)[^&]*", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Settings:
-    """How to serve; ``RUNMEMORY_DATABASE``, ``_HOST``, ``_PORT`` and ``_TRUSTED_PROXIES`` set what they name."""
+    """How to serve; ``RUNMEMORY_DATABASE``, ``RUNMEMORY_HOST`` and ``RUNMEMORY_PORT`` set the first three.
+
+    ``RUNMEMORY_TRUSTED_PROXIES``, ``RUNMEMORY_ALLOWED_HOSTS`` and ``RUNMEMORY_ALLOWED_ORIGINS`` are lists with commas.
+    """
 
     database: str
     host: str = "127.0.0.1"
@@ -34,6 +37,12 @@ class Settings:
     run_body_bytes: int = MIB
     store_body_bytes: int = 24 * MIB
     """With an acting key; without one `run_body_bytes` holds there too."""
+
+    allowed_hosts: tuple[str, ...] = ()
+    """Host names that `/mcp` answers to, ``*`` for any. None named: those of this machine while `host` is one of
+    them, otherwise any, so that a web page cannot reach a service that only this machine should reach."""
+    allowed_origins: tuple[str, ...] = ()
+    """Origins of web pages, as ``https://name``, that may call `/mcp`; ``*`` and none named as above."""
 
     reading_threads: int = 4
     key_cache_seconds: float = 2.0
@@ -74,6 +83,8 @@ def from_environment(
         trusted_proxies=tuple(_network(text) for text in proxies.replace(",", " ").split()),
         database=database or environment.get("RUNMEMORY_DATABASE") or default_database(),
         access_log=access_log,
+        allowed_hosts=_listed(environment.get("RUNMEMORY_ALLOWED_HOSTS")),
+        allowed_origins=_listed(environment.get("RUNMEMORY_ALLOWED_ORIGINS")),
         **{name: value for name, value in given.items() if value is not None},
     )
 
@@ -96,6 +107,10 @@ def _network(text: str) -> Network:
             f"{text!r} in RUNMEMORY_TRUSTED_PROXIES is no address: use one such as 10.0.0.7 or 10.0.0.0/8",
             pointers={"/trusted_proxies": "not an address"},
         ) from None
+
+
+def _listed(text: str | None) -> tuple[str, ...]:
+    return tuple(name.strip().lower() for name in (text or "").split(",") if name.strip())
 
 
 def _port(given: int | str | None) -> int | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gzip
 import random
 import time
 from collections.abc import Iterator
@@ -11,14 +10,12 @@ from collections.abc import Iterator
 import httpx
 
 from runmemory_core.errors import Unauthorized
-from runmemory_core.model import KIB, Reply
+from runmemory_core.model import Reply
 from runmemory_core.operations.calls import Call
-from runmemory_core.operations.wire import write_call
 from runmemory_core.transports.retries import Answer, Commands, Failure, Pause, Send, conversation
+from runmemory_core.transports.wires import REST, Wire
 
 CONNECT_SECONDS = 5.0
-COMPRESSED_FROM_BYTES = 16 * KIB
-_FASTEST = 1
 
 
 def _settings(url: str, api_key: str | None, timeout_seconds: float) -> dict[str, object]:
@@ -40,14 +37,6 @@ def _jitter() -> Iterator[float]:
         yield random.uniform(0.5, 1.5)  # noqa: S311 - spreads retries, protects nothing
 
 
-def _packed(call: Call) -> tuple[bytes, dict[str, str]]:
-    """The body of the request, compressed where an adapter sends much of it, and the headers that say so."""
-    body = write_call(call)
-    if call.operation.group != "store" or len(body) < COMPRESSED_FROM_BYTES:
-        return body, {}
-    return gzip.compress(body, _FASTEST, mtime=0), {"content-encoding": "gzip"}
-
-
 def _answer(response: httpx.Response) -> Answer:
     return Answer(response.status_code, response.headers, response.content)
 
@@ -61,13 +50,14 @@ class HttpTransport:
 
     remote = True
 
-    def __init__(self, url: str, *, api_key: str | None, timeout_seconds: float) -> None:
+    def __init__(self, url: str, *, api_key: str | None, timeout_seconds: float, wire: Wire = REST) -> None:
         self.where = _without_userinfo(url)
+        self._wire = wire
         self._http = httpx.Client(**_settings(url, api_key, timeout_seconds))  # pyright: ignore[reportArgumentType]
 
     def send(self, call: Call, /) -> Reply:
-        body, headers = _packed(call)
-        commands: Commands = conversation(self.where, jitter=_jitter())
+        path, headers, body = self._wire.request(call)
+        commands: Commands = conversation(self.where, jitter=_jitter(), read=self._wire.read)
         report: Answer | Failure | None = None
         while True:
             try:
@@ -77,7 +67,7 @@ class HttpTransport:
             match command:
                 case Send():
                     try:
-                        report = _answer(self._http.post(call.operation.path, content=body, headers=headers))
+                        report = _answer(self._http.post(path, headers=headers, content=body))
                     except httpx.HTTPError as error:
                         report = _failure(error)
                 case Pause(seconds=seconds):
@@ -93,15 +83,16 @@ class AsyncHttpTransport:
 
     remote = True
 
-    def __init__(self, url: str, *, api_key: str | None, timeout_seconds: float) -> None:
+    def __init__(self, url: str, *, api_key: str | None, timeout_seconds: float, wire: Wire = REST) -> None:
         self.where = _without_userinfo(url)
+        self._wire = wire
         self._http = httpx.AsyncClient(
             **_settings(url, api_key, timeout_seconds)  # pyright: ignore[reportArgumentType]
         )
 
     async def send(self, call: Call, /) -> Reply:
-        body, headers = _packed(call)
-        commands: Commands = conversation(self.where, jitter=_jitter())
+        path, headers, body = self._wire.request(call)
+        commands: Commands = conversation(self.where, jitter=_jitter(), read=self._wire.read)
         report: Answer | Failure | None = None
         while True:
             try:
@@ -111,9 +102,7 @@ class AsyncHttpTransport:
             match command:
                 case Send():
                     try:
-                        report = _answer(
-                            await self._http.post(call.operation.path, content=body, headers=headers)
-                        )
+                        report = _answer(await self._http.post(path, headers=headers, content=body))
                     except httpx.HTTPError as error:
                         report = _failure(error)
                 case Pause(seconds=seconds):

@@ -5,7 +5,7 @@ Sending the same bytes again is safe, because the idempotency key inside them wa
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import repeat
 from typing import Any, cast
@@ -49,11 +49,14 @@ class Pause:
     seconds: float
 
 
+Read = Callable[[Answer, str], Reply]
 Commands = Generator[Send | Pause, Answer | Failure | None, Reply]
 
 
-def conversation(where: str, *, jitter: Iterator[float] | None = None) -> Commands:
+def conversation(where: str, *, jitter: Iterator[float] | None = None, read: Read | None = None) -> Commands:
     """Yield what to do next until the reply is known; ``jitter`` gives factors around 1 for the pauses.
+
+    ``read`` makes the reply of an answer where it is not the operation's own JSON.
 
     Raises the exception the service described, or `Unavailable` with ``where`` after the last try. Over quota
     (429) is an answer, never repeated.
@@ -64,7 +67,7 @@ def conversation(where: str, *, jitter: Iterator[float] | None = None) -> Comman
         answer = yield Send()
         match answer:
             case Answer(status=status) if status not in _AGAIN:
-                return _read(answer, where)
+                return (read or read_reply)(answer, where)
             case Answer(status=status, headers=headers):
                 problem = f"it answered {status}"
                 wait = _retry_after(headers)
@@ -82,13 +85,19 @@ def conversation(where: str, *, jitter: Iterator[float] | None = None) -> Comman
     )
 
 
-def _read(answer: Answer, where: str) -> Reply:
+def read_reply(answer: Answer, where: str) -> Reply:
+    """The reply in an answer of an operation's own path; raises what a refusal describes."""
     body = _object(answer.body)
     if answer.status == _OK and body is not None:
         return body
     if body is not None and "code" in body:
         raise from_problem(body)
-    raise RunMemoryError(
+    raise not_ours(answer, where)
+
+
+def not_ours(answer: Answer, where: str) -> RunMemoryError:
+    """What to raise when something else than Run Memory answered."""
+    return RunMemoryError(
         f"{where} answered {answer.status} with something that is not Run Memory's JSON: is the URL right?"
     )
 

@@ -97,6 +97,26 @@ def test_what_is_no_address_is_refused_with_what_is(url: str) -> None:
     assert list(refusal.value.pointers) == ["/url"]
 
 
+@pytest.mark.parametrize("url", ["mcp+https://h", "mcp+https://h/", "mcp+https:///mcp", "mcp+h/mcp"])
+def test_what_is_no_mcp_address_is_refused_with_what_is(url: str) -> None:
+    with pytest.raises(InvalidRequest, match=r"mcp\+https://host/mcp"):
+        Client(url)
+
+
+@pytest.mark.parametrize("opened", [Client, AsyncClient])
+@pytest.mark.parametrize("url", ["mcp+https://h/base/mcp", "mcp+https://h/base/mcp/"])
+def test_an_mcp_address_leads_to_the_service_it_belongs_to(
+    opened: type[Client | AsyncClient], url: str
+) -> None:
+    assert opened(url, api_key=KEY).where == "https://h/base"
+
+
+def test_the_storage_interface_over_mcp_says_that_it_needs_http() -> None:
+    store = Client("mcp+https://h/mcp", api_key=KEY).store
+    with pytest.raises(InvalidRequest, match=r"client\.store\.fetch needs HTTP"):
+        store.fetch("import")
+
+
 def test_what_a_service_decides_cannot_be_set_here() -> None:
     with pytest.raises(InvalidRequest, match="they can be set for an embedded store only"):
         found("https://h", keep=3)

@@ -10,7 +10,8 @@ import inspect
 import socket
 import sqlite3
 from collections.abc import Callable, Mapping
-from contextlib import closing
+from concurrent.futures import Future
+from contextlib import AbstractAsyncContextManager, closing
 from dataclasses import replace
 from functools import partial, wraps
 from pathlib import Path
@@ -21,11 +22,12 @@ import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from runmemory_core import AsyncClient, Client
+from runmemory_core.client import AsyncStoreClient, StoreClient
 from runmemory_core.engine.keys import issue_key
 from runmemory_core.engine.sweeping import sweep_all
 from runmemory_core.model import LIMITS, Caller, Limits, Plan
 from runmemory_core.operations.tools import ResumeReply, SavedCheckpoint
-from runmemory_core.service.app import create_app
+from runmemory_core.service.app import Service, create_app
 from runmemory_core.service.auth import Authenticator
 from runmemory_core.service.keys import digest, id_of, new_key
 from runmemory_core.service.settings import Settings
@@ -146,6 +148,16 @@ class AsyncEmbeddedFace(Face):
         self._loop.close()
 
 
+class _Server(uvicorn.Server):
+    """uvicorn's, which tells its loop, so that a test can have an application started there."""
+
+    loop: asyncio.AbstractEventLoop
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        self.loop = asyncio.get_running_loop()
+        await super().startup(sockets)
+
+
 class Served:
     """An HTTP server on a thread of its own, which answers with the application of the current test."""
 
@@ -154,7 +166,7 @@ class Served:
         listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         config = uvicorn.Config(self._answer, interface="asgi3", lifespan="off", log_config=None)
-        self._server = uvicorn.Server(config)
+        self._server = _Server(config)
         # What connects before the server runs waits in the listener's backlog.
         self._thread = Thread(target=self._server.run, kwargs={"sockets": [listener]})
         self._thread.start()
@@ -162,6 +174,27 @@ class Served:
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         assert self.app is not None
         await self.app(scope, receive, send)
+
+    def running(self, context: AbstractAsyncContextManager[None]) -> Callable[[], object]:
+        """Enter ``context`` on the server's loop; what is returned leaves it, in the same task."""
+        while not self._server.started:
+            self._thread.join(0.01)
+        stop = asyncio.Event()
+        entered: Future[None] = Future()
+
+        async def hold() -> None:
+            async with context:
+                entered.set_result(None)
+                await stop.wait()
+
+        holding = asyncio.run_coroutine_threadsafe(hold(), self._server.loop)
+        entered.result()
+
+        def leave() -> None:
+            self._server.loop.call_soon_threadsafe(stop.set)
+            holding.result()
+
+        return leave
 
     def close(self) -> None:
         self._server.should_exit = True
@@ -228,7 +261,66 @@ class AsyncHttpFace(HttpFace):
         self._loop.close()
 
 
-FACES = ("embedded-blocking", "embedded-async", "http-blocking", "http-async")
+class ToolsOverMcp(Client):
+    """A `Client` over MCP, whose `store`, which MCP does not carry, is that of a client over HTTP."""
+
+    def __init__(self, http: Client, key: str) -> None:
+        super().__init__(f"mcp+{http.where}/mcp", api_key=key)
+        self._beside = http
+
+    @property
+    def store(self) -> StoreClient:
+        return self._beside.store
+
+    def close(self) -> None:
+        super().close()
+        self._beside.close()
+
+
+class AsyncToolsOverMcp(AsyncClient):
+    """`ToolsOverMcp` for an event loop."""
+
+    def __init__(self, http: AsyncClient, key: str) -> None:
+        super().__init__(f"mcp+{http.where}/mcp", api_key=key)
+        self._beside = http
+
+    @property
+    def store(self) -> AsyncStoreClient:
+        return self._beside.store
+
+    async def close(self) -> None:
+        await super().close()
+        await self._beside.close()
+
+
+class McpFace(HttpFace):
+    """`Client` of a service, over MCP."""
+
+    def __init__(self, folder: Path, served: Served) -> None:
+        super().__init__(folder, served)
+        assert isinstance(served.app, Service)
+        self._closing.append(served.running(served.app.mcp.running()))
+
+    def _connect(self, caller: Caller) -> Client:
+        key = self._key_for(caller)
+        return ToolsOverMcp(Client(self.url, api_key=key), key)
+
+
+class AsyncMcpFace(AsyncHttpFace):
+    """`AsyncClient` of a service, over MCP."""
+
+    def __init__(self, folder: Path, served: Served) -> None:
+        super().__init__(folder, served)
+        assert isinstance(served.app, Service)
+        self._closing.append(served.running(served.app.mcp.running()))
+
+    def _connect(self, caller: Caller) -> Client:
+        key = self._key_for(caller)
+        client = AsyncToolsOverMcp(AsyncClient(self.url, api_key=key), key)
+        return cast("Client", Waited(client, self._loop))
+
+
+FACES = ("embedded-blocking", "embedded-async", "http-blocking", "http-async", "mcp-blocking", "mcp-async")
 
 
 def open_face(name: str, folder: Path, served: Callable[[], Served]) -> Face:
@@ -240,5 +332,9 @@ def open_face(name: str, folder: Path, served: Callable[[], Served]) -> Face:
             return AsyncEmbeddedFace(folder)
         case "http-blocking":
             return HttpFace(folder, served())
-        case _:
+        case "http-async":
             return AsyncHttpFace(folder, served())
+        case "mcp-blocking":
+            return McpFace(folder, served())
+        case _:
+            return AsyncMcpFace(folder, served())

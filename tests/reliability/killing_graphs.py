@@ -14,9 +14,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from runmemory_langgraph import RunMemorySaver
-
 import langgraph_graphs as examples  # pyright: ignore[reportMissingImports]
+
+from runmemory_langgraph import RunMemorySaver
 
 KILLED = 9
 Point = tuple[str, int]

@@ -1,0 +1,117 @@
+"""`runmemory mcp`: the five tools for a client that starts a command and speaks with it over pipes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from mcp import StdioServerParameters
+from mcp.client import Client as McpClient
+from mcp.client.stdio import stdio_client
+
+from runmemory_core import Client
+from runmemory_core.operations import TOOLS
+from tests.service.messages import HANDSHAKE, MODERN, message
+from tests.service.serving import CLI, PATIENCE_SECONDS, environment
+
+
+class Spoken:
+    """A process that answers line by line."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+
+    def say(self, sent: dict[str, Any]) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(sent) + "\n")
+        self.process.stdin.flush()
+
+    def ask(self, method: str, params: dict[str, Any] | None = None, *, revision: str) -> Any:
+        assert self.process.stdout is not None
+        sent = message(method, params, revision=revision)
+        self.say(sent)
+        answer = json.loads(self.process.stdout.readline())
+        assert answer["id"] == sent["id"]
+        return answer["result"]
+
+    def call(self, name: str, arguments: dict[str, Any], *, revision: str) -> Any:
+        return self.ask("tools/call", {"name": name, "arguments": arguments}, revision=revision)
+
+    def shake_hands(self, revision: str) -> Any:
+        if revision == MODERN:
+            return self.ask("server/discover", revision=revision)
+        client = {
+            "protocolVersion": revision,
+            "capabilities": {},
+            "clientInfo": {"name": "t", "version": "1"},
+        }
+        said = self.ask("initialize", client, revision=revision)
+        self.say({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        return said
+
+
+@contextmanager
+def spoken_to(database: str) -> Generator[Spoken]:
+    command = [*CLI, "mcp", "--database", database]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, env=environment(), text=True, stdin=pipe, stdout=pipe) as process:
+        yield Spoken(process)
+        assert process.stdin is not None
+        process.stdin.close()
+        assert process.wait(PATIENCE_SECONDS) == 0
+
+
+@pytest.mark.parametrize("revision", [*HANDSHAKE, MODERN])
+def test_what_one_process_saved_the_next_resumes(tmp_path: Path, revision: str) -> None:
+    database = f"sqlite:///{tmp_path}/runs.db"
+    with spoken_to(database) as first:
+        assert "FIRST" in first.shake_hands(revision)["instructions"]
+        first.call("resume", {"run_id": "import"}, revision=revision)
+        step = {"run_id": "import", "step": "one", "attempt": 1, "state": {"text": "x" * 200_000}}
+        saved = first.call("save_checkpoint", step, revision=revision)["structuredContent"]
+        assert (saved["saved"], saved["mode"]) == (True, "acting")
+    with spoken_to(database) as second:
+        second.shake_hands(revision)
+        found = second.call("resume", {"run_id": "import"}, revision=revision)["structuredContent"]
+        assert found["checkpoint"]["state"] == {"text": "x" * 200_000}
+        assert (found["attempt"], found["restart"]) == (2, True)
+        assert "runmemory show import --json" in found["hints"][0]
+    with Client(database) as client:
+        assert client.resume("import", peek=True).attempt == 2
+
+
+def test_a_refusal_over_pipes_has_the_same_words(tmp_path: Path) -> None:
+    with spoken_to(f"sqlite:///{tmp_path}/runs.db") as process:
+        process.shake_hands(MODERN)
+        result = process.call("save_checkpoint", {"run_id": "r"}, revision=MODERN)
+        assert result["content"] == [{"type": "text", "text": "step is required by save_checkpoint"}]
+
+
+def test_the_official_client_starts_it(tmp_path: Path) -> None:
+    started = StdioServerParameters(
+        command=CLI[0],
+        args=[*CLI[1:], "mcp", "--database", f"sqlite:///{tmp_path}/runs.db"],
+        env=environment(),
+    )
+
+    async def talk() -> list[str]:
+        async with McpClient(stdio_client(started)) as client:
+            return [tool.name for tool in (await client.list_tools()).tools]
+
+    assert anyio.run(talk) == [operation.name for operation in TOOLS]
+
+
+def test_with_a_service_configured_it_does_not_save_elsewhere() -> None:
+    configured = environment() | {"RUNMEMORY_URL": "http://127.0.0.1:1"}
+    process = subprocess.run(
+        [*CLI, "mcp"], env=configured, text=True, capture_output=True, timeout=PATIENCE_SECONDS, check=False
+    )
+    assert process.returncode == 1
+    assert "RUNMEMORY_URL is set" in process.stderr
+    assert "Traceback" not in process.stderr
