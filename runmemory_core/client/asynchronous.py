@@ -79,9 +79,14 @@ class AsyncClient:
         """The storage interface for adapters."""
         return AsyncStoreClient(self)
 
-    def run(self, run_id: str | int, *, job: str | None = None, again: bool = False) -> AsyncRun:
-        """A run for plain Python, used in ``async with``: resumes on entry, finishes on a clean exit."""
-        return AsyncRun(self, str(run_id), job=job, again=again)
+    def run(
+        self, run_id: str | int, *, job: str | None = None, again: bool = False, preview: bool = False
+    ) -> AsyncRun:
+        """A run for plain Python, used in ``async with``: resumes on entry, finishes on a clean exit.
+
+        ``again`` begins a finished run anew; ``preview`` goes on where nothing is stored, only to look.
+        """
+        return AsyncRun(self, str(run_id), job=job, again=again, preview=preview)
 
     async def resume(
         self,

@@ -79,9 +79,14 @@ class Client:
         """The storage interface for adapters."""
         return StoreClient(self)
 
-    def run(self, run_id: str | int, *, job: str | None = None, again: bool = False) -> Run:
-        """A run for plain Python, used in ``with``: resumes on entry, finishes on a clean exit."""
-        return Run(self, str(run_id), job=job, again=again)
+    def run(
+        self, run_id: str | int, *, job: str | None = None, again: bool = False, preview: bool = False
+    ) -> Run:
+        """A run for plain Python, used in ``with``: resumes on entry, finishes on a clean exit.
+
+        ``again`` begins a finished run anew; ``preview`` goes on where nothing is stored, only to look.
+        """
+        return Run(self, str(run_id), job=job, again=again, preview=preview)
 
     def resume(
         self,

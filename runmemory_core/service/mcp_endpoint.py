@@ -94,7 +94,8 @@ class McpEndpoint:
         check_host(headers.get(b"host", b""), engine.settings)
         check_origin(headers.get(b"origin"), engine.settings)
         # A header without a value is what a client sends whose key was never filled in: no credentials.
-        caller = await engine.authenticator.caller(headers.get(b"authorization") or None)
+        given = {name: value for name, value in headers.items() if value or name != b"authorization"}
+        caller = await engine.authenticator.caller(scope, given)
         if headers.get(b"content-encoding", b"identity") != b"identity":
             raise MalformedBody("the body is compressed, which is not understood here: send plain JSON")
         declared = int(headers.get(b"content-length", b"0"))

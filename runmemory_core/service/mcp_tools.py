@@ -75,7 +75,8 @@ def tool_server(engine: Engine, who: Callable[[Context], Asker]) -> Server[Any]:
 async def _call(engine: Engine, asker: Asker, name: str, arguments: Mapping[str, Any]) -> Result:
     try:
         call = await _prepared(engine, asker, name, arguments)
-        reply = from_json(await engine.run(call, asker.caller, size_bytes=asker.size_bytes))
+        body, _ = await engine.run(call, asker.caller, size_bytes=asker.size_bytes)
+        reply = from_json(body)
     except OverQuota as error:
         return _result(_over_quota(name, error)) | _for_programs(error)
     except RunMemoryError as error:

@@ -297,12 +297,12 @@ def test_the_tools_take_no_compressed_body(service: Service) -> None:
 
 def test_a_client_compresses_what_is_large(service: Service) -> None:
     from runmemory_core.client._calls import make_call
-    from runmemory_core.transports.http import _packed
+    from runmemory_core.transports.wires import REST
 
     large, small = (
         make_call("commit", commit_of(json.dumps("x" * n)), remote=True) for n in (100_000, 1_000)
     )
-    body, headers = _packed(large)
+    _, headers, body = REST.request(large)
     assert headers == {"content-encoding": "gzip"}
     assert len(body) < 10_000
-    assert _packed(small)[1] == {}
+    assert REST.request(small).headers == {}
