@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from runmemory_core import Client, InvalidRequest, RunDeleted, parts
-from runmemory_core.engine import managing
-from runmemory_core.engine.managing import sweep
-from runmemory_core.model import Limits
+from runmemory_core.engine import sweeping
+from runmemory_core.engine.sweeping import START, sweep, sweep_all
+from runmemory_core.model import Limits, Plan
 from runmemory_core.store.sqlite import SqliteStore
 from tests.contract.faces import DAY, EmbeddedFace
 
@@ -100,12 +100,12 @@ def test_a_sweep_removes_what_expired_and_nothing_else(face: EmbeddedFace) -> No
     client.save_checkpoint("active", "one")
     client.save_checkpoint("deleted", "one")
     client.store.delete_run("deleted")
-    limits = Limits(kept_for_ms=30 * DAY)
+    limits = dict.fromkeys(Plan, Limits(kept_for_ms=30 * DAY))
 
     with closing(SqliteStore(face.path)) as store:
 
         def swept() -> int:
-            return store.transact(partial(sweep, limits=limits, now_ms=face.clock.now_ms))
+            return sweep_all(store, limits=limits, now_ms=face.clock.now_ms)
 
         assert swept() == 1  # the replay
         assert len(client.list_checkpoints().checkpoints) == 4
@@ -124,14 +124,16 @@ def test_a_sweep_removes_what_expired_and_nothing_else(face: EmbeddedFace) -> No
 def test_a_sweep_takes_a_bounded_number_at_a_time(
     face: EmbeddedFace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(managing, "SWEPT_AT_ONCE", 3)
+    monkeypatch.setattr(sweeping, "LOOKED_AT_ONCE", 3)
     clients = [face.client(account=name) for name in ("one", "two")]
     for number in range(4):
         clients[number % 2].save_checkpoint("import", f"{number}", idempotency_key=f"{number}")
     face.clock.forward(7 * DAY + 1)
     with closing(SqliteStore(face.path)) as store:
-        sweeping = partial(sweep, limits=Limits(), now_ms=face.clock.now_ms)
-        assert [store.transact(sweeping) for _ in range(3)] == [3, 1, 0]
+        piece = partial(sweep, now_ms=face.clock.now_ms)
+        first, second = store.transact(piece), store.transact(piece)
+        assert (first.removed, first.next) == (3, START)
+        assert second.removed == 1
 
 
 def test_opening_a_file_with_expire_after_sweeps_it(face: EmbeddedFace) -> None:
