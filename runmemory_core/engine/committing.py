@@ -273,6 +273,9 @@ def _note_restart(at: Context, ids: dict[str, int], run: Any) -> None:
         crash_at=run["updated_at"],
         crash_error=None,
         lost_ms=None,
+        abandoned=False,
+        handed=0,
+        handed_ms=0,
     )
 
 
