@@ -22,8 +22,8 @@ from langgraph.types import Command, Interrupt, Send
 from pydantic import BaseModel
 
 from runmemory_core import CheckpointGone, SeqConflict, StateTooLarge, Unavailable
-from runmemory_core.engine.managing import sweep
-from runmemory_core.model import Limits
+from runmemory_core.engine.sweeping import sweep_all
+from runmemory_core.model import Limits, Plan
 from runmemory_core.store import sqlite
 from runmemory_langgraph import DecodingRefused, RunMemorySaver
 from tests.adapters.test_langgraph_graphs import CONFIG, approval, line
@@ -297,9 +297,9 @@ def test_a_thread_expires_whole_and_any_write_keeps_it(row, tmp_path):
         assert saver.get_tuple(at) is not None
         store = saver._client._transport._store  # pyright: ignore[reportAttributeAccessIssue]
         now = saver._client._transport._clock_ms()  # pyright: ignore[reportAttributeAccessIssue]
-        store.transact(lambda tx: sweep(tx, limits=limits, now_ms=now + 29 * day))
+        sweep_all(store, limits=dict.fromkeys(Plan, limits), now_ms=now + 29 * day)
         assert len([*saver.list(None)]) == 1
-        store.transact(lambda tx: sweep(tx, limits=limits, now_ms=now + 31 * day))
+        sweep_all(store, limits=dict.fromkeys(Plan, limits), now_ms=now + 31 * day)
         assert saver.get_tuple(at) is None
         assert [*saver.list(None)] == []
 

@@ -50,10 +50,7 @@ def test_reading_waits_for_no_writer(
         assert len(client.store.history("graph").entries) == 1
         assert len(client.store.chain("graph", key="a").entries) == 1
         assert watching.resume("import", peek=True).status == "resumed"
-<<<<<<< HEAD
         assert watching.list_checkpoints("import").checkpoints
-=======
->>>>>>> fix-engine
         with pytest.raises(StoreBusy):
             client.resume("import")
 

@@ -11,18 +11,9 @@ from typing import Any
 
 import pytest
 
-<<<<<<< HEAD
 from runmemory_core import Client, InvalidRequest, parts
 from runmemory_core.model import Limits
 from tests.contract.faces import EmbeddedFace
-=======
-from runmemory_core import Client, InvalidRequest, RunDeleted, parts
-from runmemory_core.engine import sweeping
-from runmemory_core.engine.sweeping import START, sweep, sweep_all
-from runmemory_core.model import Limits, Plan
-from runmemory_core.store.sqlite import SqliteStore
-from tests.contract.faces import DAY, EmbeddedFace
->>>>>>> fix-engine
 
 
 @pytest.fixture
@@ -95,55 +86,6 @@ def test_parts_that_only_writes_reach_stay(face: EmbeddedFace) -> None:
     )
 
 
-<<<<<<< HEAD
-=======
-def test_a_sweep_removes_what_expired_and_nothing_else(face: EmbeddedFace) -> None:
-    client = face.client()
-    client.save_checkpoint("silent", "one", state={"a": ["x" * 5_000]}, done=["a"], idempotency_key="k")
-    client.resume("silent")
-    client.save_checkpoint("waits", "ask", status="paused")
-    client.store.commit("graph", "langgraph", operations=[put("a", {}, {})], parts={})
-    face.clock.forward(30 * DAY)
-    client.save_checkpoint("active", "one")
-    client.save_checkpoint("deleted", "one")
-    client.store.delete_run("deleted")
-    limits = dict.fromkeys(Plan, Limits(kept_for_ms=30 * DAY))
-
-    with closing(SqliteStore(face.path)) as store:
-
-        def swept() -> int:
-            return sweep_all(store, limits=limits, now_ms=face.clock.now_ms)
-
-        assert swept() == 1  # the replay
-        assert len(client.list_checkpoints().checkpoints) == 4
-        face.clock.forward(1)
-        assert swept() == 2
-        assert {row.run_id for row in client.list_checkpoints().checkpoints} == {"active", "waits"}
-        with pytest.raises(RunDeleted):
-            client.save_checkpoint("deleted", "two")
-        face.clock.forward(7 * DAY)
-        assert swept() == 1
-        assert client.save_checkpoint("deleted", "two").seq == 1
-        assert swept() == 0
-    assert (count(face, "parts"), count(face, "done"), count(face, "attempts")) == (0, 0, 0)
-
-
-def test_a_sweep_takes_a_bounded_number_at_a_time(
-    face: EmbeddedFace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sweeping, "LOOKED_AT_ONCE", 3)
-    clients = [face.client(account=name) for name in ("one", "two")]
-    for number in range(4):
-        clients[number % 2].save_checkpoint("import", f"{number}", idempotency_key=f"{number}")
-    face.clock.forward(7 * DAY + 1)
-    with closing(SqliteStore(face.path)) as store:
-        piece = partial(sweep, now_ms=face.clock.now_ms)
-        first, second = store.transact(piece), store.transact(piece)
-        assert (first.removed, first.next) == (3, START)
-        assert second.removed == 1
-
-
->>>>>>> fix-engine
 def test_opening_a_file_with_expire_after_sweeps_it(face: EmbeddedFace) -> None:
     face.clock.now_ms = 0
     face.client().save_checkpoint("long ago", "one")

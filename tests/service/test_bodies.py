@@ -285,7 +285,9 @@ def test_a_small_body_that_unpacks_to_a_huge_one_is_refused_at_the_bound(service
 
 
 @pytest.mark.parametrize(
-    "content", [b"no gzip", gzip.compress(b"{}" * 100)[:-9], gzip.compress(b"{}") + b"more"]
+    "content",
+    [b"no gzip", gzip.compress(b"{}" * 100)[:-9], gzip.compress(b"{}") + b"more"],
+    ids=["no gzip", "cut off", "something after it"],
 )
 def test_a_broken_compressed_body_is_refused(service: Service, content: bytes) -> None:
     assert packed(service, content).code == "malformed_body"
