@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,7 +13,7 @@ except ImportError:  # Windows
 
 
 @contextmanager
-def locked(path: Path, *, wait: bool) -> Iterator[bool]:
+def locked(path: Path, *, wait: bool) -> Generator[bool]:
     """Hold the lock at ``path``; with ``wait`` off, yields whether it was free."""
     with path.open("a") as file:
         path.chmod(0o600)
