@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Sequence
+from importlib import import_module
 from typing import Any
 
 _PIPED_WIDTH = 1_000
@@ -40,7 +41,7 @@ def data(value: Any) -> None:
 def check_tables() -> None:
     """Raise `ExtraMissing` before anything is printed or asked, if `table` could not print."""
     try:
-        import rich  # noqa: F401, PLC0415 - as in table
+        import_module("rich")
     except ImportError:
         raise ExtraMissing('runmemory needs rich: pip install "runmemory[cli]"') from None
 

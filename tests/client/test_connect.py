@@ -16,6 +16,8 @@ from runmemory_core import AsyncClient, Client, InvalidRequest
 from runmemory_core.client import _connect
 from runmemory_core.client._connect import HOSTED_URL, Target, target
 
+DATABASE = sqlite3.connect(":memory:")
+DATABASE.close()
 KEY = "rmk_live_never-show-this"
 
 
@@ -160,7 +162,7 @@ def test_a_path_is_a_file(
             client.close()
         else:
             asyncio.run(client.close())
-    assert opened("./named").where == str(tmp_path / "named")
+    assert _connect.file_url("./named") == "sqlite:///named"
 
 
 @pytest.mark.parametrize("url", ["sqlite:///:memory:", ":memory:", "sqlite://", "sqlite:///file::memory:"])
@@ -174,7 +176,7 @@ def test_a_store_in_memory_is_refused_in_words(url: str, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
-        ("url", sqlite3.connect(":memory:"), "url is of type Connection; a text or a path is needed"),
+        ("url", DATABASE, "url is of type Connection; a text or a path is needed"),
         ("url", 7, "url is of type int"),
         ("url", b"runs.db", "url is of type bytes"),
         ("api_key", b"rmk", "api_key is of type bytes; a text is needed"),
