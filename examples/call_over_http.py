@@ -3,16 +3,21 @@
 # [start:all]
 import json
 import os
+import sys
+import urllib.error
 import urllib.request
 
 call = urllib.request.Request(
     os.environ["RUNMEMORY_URL"] + "/api/run/save_checkpoint",
-    data=json.dumps({"run_id": "invoice-import", "step": "page 1", "state": {"cursor": 1}}).encode(),
+    data=json.dumps({"run_id": "page-export", "step": "page 1", "state": {"cursor": 1}}).encode(),
     headers={
         "Authorization": f"Bearer {os.environ['RUNMEMORY_API_KEY']}",
-        "Idempotency-Key": "invoice-import, page 1",
+        "Idempotency-Key": "page-export, page 1",
     },
 )
-with urllib.request.urlopen(call) as answer:
-    print(json.load(answer)["outcome"])
+try:
+    with urllib.request.urlopen(call) as answer:
+        print(json.load(answer)["outcome"])
+except urllib.error.HTTPError as refusal:
+    sys.exit(json.load(refusal)["detail"])  # in words, with the way out; "code" is for programs
 # [end:all]

@@ -7,7 +7,7 @@ from runmemory_core import Client
 
 invoices = [f"invoice-{number}" for number in range(1, 11)]
 
-with Client() as client, client.run("invoice-import", again=True) as run:
+with Client() as client, client.run("ten-invoices", again=True) as run:
     imported = run.state.get("imported", 0)
     for invoice in run.remaining(invoices):  # without those that are done already
         time.sleep(0.2)  # your work

@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Any
 from runmemory_core.errors import (
     AccountRequired,
     AdapterRun,
+    BodyTooLarge,
     CheckpointGone,
+    CredentialInName,
     IdempotencyKeyReused,
     InvalidJson,
     InvalidRequest,
+    MalformedBody,
     NotFound,
     OverQuota,
     RunDeleted,
@@ -22,7 +25,11 @@ from runmemory_core.errors import (
     SeqConflict,
     StaleAttempt,
     StateTooLarge,
+    StoreBusy,
     StoreError,
+    StoreFull,
+    StoreReadOnly,
+    StoreTooNew,
     Unauthorized,
     Unavailable,
 )
@@ -37,11 +44,14 @@ __all__ = [
     "AdapterRun",
     "AsyncClient",
     "AsyncRun",
+    "BodyTooLarge",
     "CheckpointGone",
     "Client",
+    "CredentialInName",
     "IdempotencyKeyReused",
     "InvalidJson",
     "InvalidRequest",
+    "MalformedBody",
     "NotFound",
     "OverQuota",
     "Run",
@@ -51,7 +61,11 @@ __all__ = [
     "SeqConflict",
     "StaleAttempt",
     "StateTooLarge",
+    "StoreBusy",
     "StoreError",
+    "StoreFull",
+    "StoreReadOnly",
+    "StoreTooNew",
     "Unauthorized",
     "Unavailable",
 ]
@@ -65,3 +79,7 @@ def __getattr__(name: str) -> Any:
 
         return getattr(client, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

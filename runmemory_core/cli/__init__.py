@@ -56,7 +56,7 @@ def _add_looking(commands: Any, for_programs: argparse.ArgumentParser) -> None:
     place = argparse.ArgumentParser(add_help=False, parents=[for_programs])
     either = place.add_mutually_exclusive_group()
     either.add_argument("--url", help="a service; RUNMEMORY_API_KEY holds its key")
-    either.add_argument("--database", dest="url", help="a database: sqlite:///path")
+    either.add_argument("--database", dest="url", help="a database: a file's path, or sqlite:///path")
 
     def add(name: str, command: Callable[[argparse.Namespace], None], words: str) -> argparse.ArgumentParser:
         adding = commands.add_parser(name, parents=[place], help=words)
@@ -78,7 +78,8 @@ def _add_keeping(commands: Any, for_programs: argparse.ArgumentParser) -> None:
     """What is done where the database lies."""
     place = argparse.ArgumentParser(add_help=False)
     place.add_argument(
-        "--database", help="sqlite:///path; else RUNMEMORY_DATABASE, else this machine's own file"
+        "--database",
+        help="a file's path, or sqlite:///path; else RUNMEMORY_DATABASE, else this machine's own file",
     )
 
     serving = commands.add_parser("serve", parents=[place], help="serve over HTTP")
@@ -101,6 +102,9 @@ def _add_keeping(commands: Any, for_programs: argparse.ArgumentParser) -> None:
     plans = [plan.value for plan in (Plan.OWN, Plan.PRO, Plan.WATCH)]
     issuing.add_argument("--plan", choices=plans, default=Plan.OWN.value, help="what it may do")
     issuing.add_argument("--label", default="", help="what it is for, in your words")
+    issuing.add_argument(
+        "--url", help="where programs reach the service; by default where serve would listen"
+    )
     issuing.set_defaults(command=keeping.issue)
     keys.add_parser("list", parents=parents, help="all keys").set_defaults(command=keeping.list_all)
     revoking = keys.add_parser("revoke", parents=parents, help="make a key worthless, within seconds")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import platform
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
@@ -57,7 +59,8 @@ def _surroundings() -> Iterator[Finding]:
 def _place(url: str | None) -> Iterator[Finding]:
     """Where a client saves, and what works there."""
     try:
-        client = Client(url)
+        with _silence():
+            client = Client(url)
     except RunMemoryError as error:
         yield Finding("store", False, error.detail)
         return
@@ -67,6 +70,17 @@ def _place(url: str | None) -> Iterator[Finding]:
         else:
             yield Finding("store", True, f"{client.where}, this machine only")
             yield from _file(client.where)
+
+
+@contextmanager
+def _silence() -> Generator[None]:
+    """What a client logs when it opens is among the findings."""
+    logger = logging.getLogger("runmemory")
+    before, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = before
 
 
 def _service(client: Client) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import re
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from runmemory_core.cli import output
-from runmemory_core.client._connect import default_url
+from runmemory_core.client._connect import file_url, own_file
 from runmemory_core.engine.keys import issue_key, list_keys, revoke_key
 from runmemory_core.engine.sweeping import sweep_all
 from runmemory_core.errors import InvalidRequest
@@ -59,6 +60,10 @@ def mcp(chosen: argparse.Namespace) -> None:
 
 def issue(chosen: argparse.Namespace) -> None:
     """Make a key; only its hash is kept, so this is the one time it is seen."""
+    if chosen.url is not None and not re.fullmatch(r"https?://[^\s/'\"]\S*", chosen.url):
+        raise InvalidRequest(
+            "--url takes an address such as https://host", pointers={"/url": "not an address"}
+        )
     settings = _settings(chosen)
     key, plan = new_key(), Plan(chosen.plan)
     made = {"key_id": id_of(key), "account": chosen.account, "label": chosen.label}
@@ -67,10 +72,15 @@ def issue(chosen: argparse.Namespace) -> None:
     if chosen.json:
         output.data({"key": key, "plan": plan.value, **made})
         return
-    host = "127.0.0.1" if settings.host in _ANY_HOST else settings.host
     output.line(f"API key {made['key_id']} of account {chosen.account}, plan {plan.value}, shown only now:\n")
-    output.line(f"export RUNMEMORY_URL=http://{host}:{settings.port}")
+    output.line(f"export RUNMEMORY_URL={chosen.url or _listening(settings)}")
     output.line(f"export RUNMEMORY_API_KEY={key}")
+
+
+def _listening(settings: Settings) -> str:
+    """Where a service with these settings is reached from the machine it runs on."""
+    host = "127.0.0.1" if settings.host in _ANY_HOST else settings.host
+    return f"http://[{host}]:{settings.port}" if ":" in host else f"http://{host}:{settings.port}"
 
 
 def list_all(chosen: argparse.Namespace) -> None:
@@ -134,7 +144,10 @@ def _at_most(limits: Limits, kept_for_ms: int) -> Limits:
 
 
 def _settings(chosen: argparse.Namespace, **more: Any) -> Settings:
-    return from_environment(database=chosen.database, default_database=default_url, **more)
+    settings = from_environment(
+        database=chosen.database, default_database=lambda: file_url(own_file()), **more
+    )
+    return replace(settings, database=file_url(settings.database))
 
 
 @contextmanager

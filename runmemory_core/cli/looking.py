@@ -8,13 +8,14 @@ import json
 from runmemory_core.cli import output
 from runmemory_core.client import Client
 from runmemory_core.errors import NotFound
-from runmemory_core.operations.tools import CheckpointRow
+from runmemory_core.operations.tools import CheckpointRow, ResumeReply
 
 _ROWS = 500
 
 
 def runs(chosen: argparse.Namespace) -> None:
     """The runs of the newest checkpoints, each with its last one."""
+    _check_tables(chosen)
     with Client(chosen.url) as client:
         reply = client.list_checkpoints(unfinished=chosen.unfinished, limit=_ROWS)
         where = client.where
@@ -44,6 +45,7 @@ def runs(chosen: argparse.Namespace) -> None:
 
 def show(chosen: argparse.Namespace) -> None:
     """One run, only looked at: no attempt begins."""
+    _check_tables(chosen)
     with Client(chosen.url) as client:
         checkpoints = client.list_checkpoints(chosen.run)
         reply = client.resume(chosen.run, peek=True)
@@ -51,7 +53,7 @@ def show(chosen: argparse.Namespace) -> None:
         rows = [row.model_dump(mode="json", exclude_none=True) for row in checkpoints.checkpoints]
         output.data({"run": reply.model_dump(mode="json", exclude_none=True), "checkpoints": rows})
         return
-    output.line(reply.outcome)
+    output.line(_at(reply))
     output.line(f"attempt {reply.attempt or 0}, {reply.done_count:,} done")
     if reply.in_flight:
         output.line(f"in flight, outcome unknown: {', '.join(reply.in_flight)}")
@@ -67,6 +69,18 @@ def show(chosen: argparse.Namespace) -> None:
         output.line(f"The state of seq {last.seq} has {last.bytes:,} bytes, too many to show here.")
 
 
+def _at(reply: ResumeReply) -> str:
+    """Where a run stands: its outcome, which for a run that can be resumed speaks of resuming."""
+    if reply.status != "resumed" or reply.checkpoint is None:
+        return reply.outcome
+    return f'At: "{reply.checkpoint.step}", the last step of {reply.run_id} that was saved'
+
+
+def _check_tables(chosen: argparse.Namespace) -> None:
+    if not chosen.json:
+        output.check_tables()
+
+
 def report(chosen: argparse.Namespace) -> None:
     """The weekly report."""
     with Client(chosen.url) as client:
@@ -79,6 +93,7 @@ def report(chosen: argparse.Namespace) -> None:
 
 def usage(chosen: argparse.Namespace) -> None:
     """Calls of today, the plan and its limits."""
+    _check_tables(chosen)
     with Client(chosen.url) as client:
         reply = client.usage_and_upgrade()
         where = client.where

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Sequence
+from importlib import import_module
 from typing import Any
 
 _PIPED_WIDTH = 1_000
@@ -37,15 +38,22 @@ def data(value: Any) -> None:
     sys.stdout.write(json.dumps(value, indent=2) + "\n")
 
 
-def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print rows, at least one, for people; what is wider than the terminal is folded, never cut."""
+def check_tables() -> None:
+    """Raise `ExtraMissing` before anything is printed or asked, if `table` could not print."""
     try:
-        from rich import box  # noqa: PLC0415
-        from rich.console import Console  # noqa: PLC0415 - only people need it
-        from rich.table import Table  # noqa: PLC0415
-        from rich.text import Text  # noqa: PLC0415
+        import_module("rich")
     except ImportError:
         raise ExtraMissing('runmemory needs rich: pip install "runmemory[cli]"') from None
+
+
+def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print rows, at least one, for people; what is wider than the terminal is folded, never cut."""
+    check_tables()
+    from rich import box  # noqa: PLC0415
+    from rich.console import Console  # noqa: PLC0415 - only people need it
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
     shown = [[f"{cell:,}" if isinstance(cell, int) else plain(str(cell)) for cell in row] for row in rows]
     printed = Table(title=Text(plain(title)), title_justify="left", box=box.SIMPLE)
     for column, cells in zip(columns, zip(*shown, strict=True), strict=True):

@@ -48,28 +48,28 @@ class Target:
 
 
 def target(
-    url: str | None,
+    url: str | os.PathLike[str] | None,
     *,
     api_key: str | None,
     timeout_seconds: float,
     keep: int | None,
     expire_after: timedelta | None,
+    redacts: bool = True,
 ) -> Target:
-    """The target for a client's arguments; raises `InvalidRequest` for ones that contradict each other."""
+    """The target for a client's arguments; raises `InvalidRequest` for ones that are wrong or contradict each other."""
+    _check_type("url", url, (str, os.PathLike), "a text or a path")
+    _check_type("api_key", api_key, (str,), "a text")
+    _check_type("timeout_seconds", timeout_seconds, (int, float), "a number of seconds")
+    _check_type("keep", keep, (int,), "a whole number")
+    _check_type("expire_after", expire_after, (timedelta,), "a timedelta such as timedelta(days=30)")
+    _check_limits(keep, expire_after, timeout_seconds)
     api_key = api_key or os.environ.get("RUNMEMORY_API_KEY") or None
-    url = url or os.environ.get("RUNMEMORY_URL") or (HOSTED_URL if api_key else default_url())
+    url = file_url(
+        url or os.environ.get("RUNMEMORY_URL") or (HOSTED_URL if api_key else default_url()),
+    )
     caller = Caller()
     if url.startswith("sqlite:"):
         kept_for_ms = None if expire_after is None else int(expire_after.total_seconds() * 1_000)
-        if keep is not None and keep < 1:
-            raise InvalidRequest(
-                f"keep is {keep}; at least 1 checkpoint must stay", pointers={"/keep": "below 1"}
-            )
-        if kept_for_ms is not None and kept_for_ms <= 0:
-            raise InvalidRequest(
-                f"expire_after is {expire_after}; a run must be kept for some time",
-                pointers={"/expire_after": "not positive"},
-            )
         caller = replace(caller, limits=replace(caller.limits, keep=keep, kept_for_ms=kept_for_ms))
     elif url.startswith(_MCP) and not re.match(r"mcp\+https?://[^/]+(/.*)?/mcp/?$", url):
         raise InvalidRequest(
@@ -78,7 +78,8 @@ def target(
         )
     elif not re.match(r"(mcp\+)?https?://[^/]", url):
         raise InvalidRequest(
-            f"cannot tell what {_without_userinfo(url)!r} is: use https://host, or sqlite:///path for a file",
+            f"cannot tell what {_without_userinfo(url)!r} is: use https://host, or a file as in "
+            "sqlite:///relative.db, sqlite:////absolute.db, ./relative.db or /absolute.db",
             pointers={"/url": "unknown scheme"},
         )
     elif keep is not None or expire_after is not None:
@@ -86,7 +87,55 @@ def target(
             "keep and expire_after are the service's to decide: they can be set for an embedded store only",
             pointers={"/keep": "embedded only"},
         )
+    elif not redacts:
+        raise InvalidRequest(
+            "redacts=False is for an embedded store only: secrets must not leave this machine in clear",
+            pointers={"/redacts": "embedded only"},
+        )
     return Target(url.rstrip("/"), api_key, timeout_seconds, caller)
+
+
+def file_url(place: str | os.PathLike[str]) -> str:
+    """The URL of the embedded store in a file; a text that is plainly no path is left as it is.
+
+    A bare name counts as a file by its suffix only: ``localhost`` is rather a URL that lacks its beginning.
+    """
+    text = os.fspath(place)
+    if text in {":memory:", "sqlite://"} or (text.startswith("sqlite:") and ":memory:" in text):
+        raise InvalidRequest(
+            "a store in memory would be gone with its process, as the run would: name a file, such as "
+            "sqlite:///runs.db, for a test one in a temporary folder",
+            pointers={"/url": "in memory"},
+        )
+    named_so = text.endswith((".db", ".sqlite", ".sqlite3")) and not re.match(r"sqlite:|\w+://", text)
+    if named_so or not isinstance(place, str) or text.startswith(("/", "./", "../", "~")):
+        return f"sqlite:///{Path(text).expanduser()}"
+    return text
+
+
+def _check_type(name: str, value: object, types: tuple[type, ...], words: str) -> None:
+    if value is not None and (not isinstance(value, types) or isinstance(value, bool)):
+        raise InvalidRequest(
+            f"{name} is of type {type(value).__name__}; {words} is needed",
+            pointers={f"/{name}": "wrong type"},
+        )
+
+
+def _check_limits(keep: int | None, expire_after: timedelta | None, timeout_seconds: float) -> None:
+    if keep is not None and keep < 1:
+        raise InvalidRequest(
+            f"keep is {keep}; at least 1 checkpoint must stay", pointers={"/keep": "below 1"}
+        )
+    if expire_after is not None and expire_after <= timedelta(0):
+        raise InvalidRequest(
+            f"expire_after is {expire_after}; a run must be kept for some time",
+            pointers={"/expire_after": "not positive"},
+        )
+    if not timeout_seconds > 0:
+        raise InvalidRequest(
+            f"timeout_seconds is {timeout_seconds}; an answer takes some time",
+            pointers={"/timeout_seconds": "not positive"},
+        )
 
 
 def _without_userinfo(url: str) -> str:
@@ -94,12 +143,17 @@ def _without_userinfo(url: str) -> str:
 
 
 def default_url() -> str:
+    """The URL of this machine's own store, whose path is told once."""
+    path = own_file()
+    _tell_once(path)
+    return f"sqlite:///{path}"
+
+
+def own_file() -> Path:
     """The file of this machine's own store."""
     import platformdirs  # noqa: PLC0415 - only the embedded default needs it
 
-    path = Path(platformdirs.user_data_dir("runmemory", appauthor=False)) / "runmemory.db"
-    _tell_once(path)
-    return f"sqlite:///{path}"
+    return Path(platformdirs.user_data_dir("runmemory", appauthor=False)) / "runmemory.db"
 
 
 def spool_file(where: Target) -> Path:
@@ -113,7 +167,7 @@ def spool_file(where: Target) -> Path:
 @cache
 def _tell_once(path: Path) -> None:
     logger.info("runmemory: saving to %s (this machine only)", path)
-    if _in_container():
+    if _in_container() and not _on_a_mount(path):
         logger.warning(
             "runmemory: this looks like a container, and %s may vanish with it: mount a volume there, "
             "or set RUNMEMORY_URL and RUNMEMORY_API_KEY",
@@ -124,6 +178,11 @@ def _tell_once(path: Path) -> None:
 def _in_container() -> bool:
     marks = (Path("/.dockerenv"), Path("/run/.containerenv"))
     return "KUBERNETES_SERVICE_HOST" in os.environ or any(mark.exists() for mark in marks)
+
+
+def _on_a_mount(path: Path) -> bool:
+    """Whether a folder above it is a mount of its own, such as a volume; the root of all is none."""
+    return any(os.path.ismount(folder) for folder in list(path.parents)[:-1])
 
 
 def _store(where: Target) -> Store:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, Self
 
 from runmemory_core.client._calls import ReplyModel, make_call, read_reply
 from runmemory_core.client._connect import connect_async, spool_file, target
 from runmemory_core.client._run import AsyncRun
+from runmemory_core.errors import InvalidRequest
 from runmemory_core.model import RunStatus
 from runmemory_core.operations.calls import Call
 from runmemory_core.operations.storage import (
@@ -31,13 +33,13 @@ def _arguments(given: Mapping[str, Any]) -> dict[str, Any]:
 class AsyncClient:
     """Client for an event loop; the same methods as `Client`, awaited.
 
-    Without ``url`` and key it is a file of this machine; see the guide on connecting. ``keep`` and ``expire_after``
+    ``url`` is a service or a file. Without it and key it is a file of this machine. ``keep`` and ``expire_after``
     bound what an embedded store holds. Safe to share between tasks of one loop.
     """
 
     def __init__(
         self,
-        url: str | None = None,
+        url: str | PathLike[str] | None = None,
         *,
         api_key: str | None = None,
         timeout_seconds: float = 30.0,
@@ -46,8 +48,14 @@ class AsyncClient:
         redacts: bool = True,
     ) -> None:
         self._target = target(
-            url, api_key=api_key, timeout_seconds=timeout_seconds, keep=keep, expire_after=expire_after
+            url,
+            api_key=api_key,
+            timeout_seconds=timeout_seconds,
+            keep=keep,
+            expire_after=expire_after,
+            redacts=redacts,
         )
+        self._closed = False
         self._redacts = redacts
         self._transport: AsyncTransport = connect_async(self._target)
 
@@ -148,6 +156,8 @@ class AsyncClient:
 
     async def send(self, model: type[ReplyModel], call: Call) -> ReplyModel:
         """Send a prepared call; for adapters and the methods above."""
+        if self._closed:
+            raise InvalidRequest(f"this client of {self.where} is closed: open another, or close it later")
         return read_reply(model, await self._transport.send(call), call)
 
     async def _ask(self, model: type[ReplyModel], name: str, arguments: Mapping[str, Any]) -> ReplyModel:
@@ -156,6 +166,7 @@ class AsyncClient:
 
     async def close(self) -> None:
         """Release connections; what was acknowledged is safe already."""
+        self._closed = True
         await self._transport.close()
 
     async def __aenter__(self) -> Self:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, Self
 
 from runmemory_core.client._calls import ReplyModel, make_call, read_reply
 from runmemory_core.client._connect import connect, spool_file, target
 from runmemory_core.client._run import Run
+from runmemory_core.errors import InvalidRequest
 from runmemory_core.model import RunStatus
 from runmemory_core.operations.calls import Call
 from runmemory_core.operations.storage import (
@@ -31,13 +33,13 @@ def _arguments(given: Mapping[str, Any]) -> dict[str, Any]:
 class Client:
     """Blocking client of the five tools and, under `store`, of the storage interface.
 
-    Without ``url`` and key it is a file of this machine; see the guide on connecting. ``keep`` and ``expire_after``
+    ``url`` is a service or a file. Without it and key it is a file of this machine. ``keep`` and ``expire_after``
     bound what an embedded store holds. Safe to share between threads.
     """
 
     def __init__(
         self,
-        url: str | None = None,
+        url: str | PathLike[str] | None = None,
         *,
         api_key: str | None = None,
         timeout_seconds: float = 30.0,
@@ -46,8 +48,14 @@ class Client:
         redacts: bool = True,
     ) -> None:
         self._target = target(
-            url, api_key=api_key, timeout_seconds=timeout_seconds, keep=keep, expire_after=expire_after
+            url,
+            api_key=api_key,
+            timeout_seconds=timeout_seconds,
+            keep=keep,
+            expire_after=expire_after,
+            redacts=redacts,
         )
+        self._closed = False
         self._redacts = redacts
         self._transport: Transport = connect(self._target)
 
@@ -148,6 +156,8 @@ class Client:
 
     def send(self, model: type[ReplyModel], call: Call) -> ReplyModel:
         """Send a prepared call; for adapters and the methods above."""
+        if self._closed:
+            raise InvalidRequest(f"this client of {self.where} is closed: open another, or close it later")
         return read_reply(model, self._transport.send(call), call)
 
     def _ask(self, model: type[ReplyModel], name: str, arguments: Mapping[str, Any]) -> ReplyModel:
@@ -156,6 +166,7 @@ class Client:
 
     def close(self) -> None:
         """Release connections; what was acknowledged is safe already."""
+        self._closed = True
         self._transport.close()
 
     def __enter__(self) -> Self:

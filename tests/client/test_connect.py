@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import sqlite3
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +16,8 @@ from runmemory_core import AsyncClient, Client, InvalidRequest
 from runmemory_core.client import _connect
 from runmemory_core.client._connect import HOSTED_URL, Target, target
 
+DATABASE = sqlite3.connect(":memory:")
+DATABASE.close()
 KEY = "rmk_live_never-show-this"
 
 
@@ -54,8 +59,18 @@ def test_in_a_container_it_is_warned_that_the_file_may_vanish(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    monkeypatch.setattr(_connect.os.path, "ismount", lambda path: str(path) == "/")
     found()
     assert "may vanish with it: mount a volume there, or set RUNMEMORY_URL" in caplog.text
+
+
+def test_a_volume_in_a_container_is_not_warned_of(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    monkeypatch.setattr(_connect.os.path, "ismount", lambda path: path == tmp_path)
+    found()
+    assert "may vanish" not in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -90,9 +105,13 @@ def test_an_empty_variable_counts_as_absent(monkeypatch: pytest.MonkeyPatch) -> 
     assert found().embedded
 
 
-@pytest.mark.parametrize("url", ["runs.db", "ftp://h", "https://", "http:///path", "h:8787", "https:/h"])
+@pytest.mark.parametrize(
+    "url", ["localhost", "a.b", "ftp://h/a.db", "https://", "http:///path", "h:8787", "https:/h"]
+)
 def test_what_is_no_address_is_refused_with_what_is(url: str) -> None:
-    with pytest.raises(InvalidRequest, match="use https://host, or sqlite:///path for a file") as refusal:
+    with pytest.raises(
+        InvalidRequest, match=r"use https://host, or a file as in .*, sqlite:////absolute\.db"
+    ) as refusal:
         Client(url)
     assert list(refusal.value.pointers) == ["/url"]
 
@@ -147,3 +166,81 @@ def test_redaction_can_be_turned_off_for_an_embedded_store_only(tmp_path: Path) 
         checkpoint = client.resume("import").checkpoint
         assert checkpoint is not None
         assert checkpoint.state == {"password": "hunter2"}
+
+
+@pytest.mark.parametrize("opened", [Client, AsyncClient])
+def test_a_path_is_a_file(
+    opened: type[Client | AsyncClient], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    file = tmp_path / "runs.db"
+    for place in (file, Path("runs.db"), str(file), "runs.db", "./runs.db", "~/runs.db", f"sqlite:///{file}"):
+        client = opened(place)
+        assert (client.where, client.remote) == (str(file), False)
+        if isinstance(client, Client):
+            client.close()
+        else:
+            asyncio.run(client.close())
+    assert _connect.file_url("./named") == "sqlite:///named"
+
+
+@pytest.mark.parametrize("url", ["sqlite:///:memory:", ":memory:", "sqlite://", "sqlite:///file::memory:"])
+def test_a_store_in_memory_is_refused_in_words(url: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidRequest, match=r"would be gone with its process.*: name a file"):
+        Client(url)
+    assert not list(tmp_path.rglob("*memory:*"))
+
+
+@pytest.mark.parametrize("opened", [Client, AsyncClient])
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("url", DATABASE, "url is of type Connection; a text or a path is needed"),
+        ("url", 7, "url is of type int"),
+        ("url", b"runs.db", "url is of type bytes"),
+        ("api_key", b"rmk", "api_key is of type bytes; a text is needed"),
+        ("keep", "3", "keep is of type str; a whole number is needed"),
+        ("keep", True, "keep is of type bool"),
+        (
+            "expire_after",
+            3,
+            r"expire_after is of type int; a timedelta such as timedelta\(days=30\) is needed",
+        ),
+        ("timeout_seconds", "30", "timeout_seconds is of type str; a number of seconds is needed"),
+        ("timeout_seconds", 0, "timeout_seconds is 0"),
+    ],
+)
+def test_an_argument_of_a_wrong_type_is_named(
+    opened: type[Client | AsyncClient], name: str, value: Any, words: str, tmp_path: Path
+) -> None:
+    given: dict[str, Any] = {"url": tmp_path / "runs.db", name: value}
+    with pytest.raises(InvalidRequest, match=words) as refusal:
+        opened(**given)
+    assert list(refusal.value.pointers) == [f"/{name}"]
+
+
+@pytest.mark.parametrize("opened", [Client, AsyncClient])
+def test_nothing_goes_to_a_service_without_redaction(opened: type[Client | AsyncClient]) -> None:
+    with pytest.raises(InvalidRequest, match="redacts=False is for an embedded store only"):
+        opened("https://host", redacts=False)
+
+
+@pytest.mark.parametrize("url", ["sqlite:///{}/runs.db", "http://127.0.0.1:9"])
+def test_a_closed_client_says_so(url: str, tmp_path: Path) -> None:
+    url = url.format(tmp_path)
+    client = Client(url)
+    client.close()
+    client.close()
+
+    async def use() -> None:
+        awaited = AsyncClient(url)
+        await awaited.close()
+        await awaited.save_checkpoint("import", "one")
+
+    with pytest.raises(InvalidRequest, match="is closed: open another, or close it later"):
+        client.save_checkpoint("import", "one")
+    with pytest.raises(InvalidRequest, match="is closed: open another, or close it later"):
+        client.store.claim("import", "adapter")
+    with pytest.raises(InvalidRequest, match="is closed: open another, or close it later"):
+        asyncio.run(use())

@@ -130,5 +130,28 @@ def test_an_example_that_calls_a_service_runs(
     run_to_the_end([sys.executable, "-W", "error", str(ROOT / example)], tmp_path, environment | service)
 
 
+def test_each_example_has_a_run_of_its_own() -> None:
+    """A reader runs one after another in one home, where a run of an adapter and one of the tools do not mix."""
+    named: dict[str, str] = {}
+    of_a_run = re.compile(
+        r"""(?:\.run\(|resume\(|save_checkpoint\(|"(?:run|thread)_id": |default=Path\()"([\w-]+)\""""
+    )
+    for example in sorted(EXAMPLES):
+        for run_id in of_a_run.findall((ROOT / example).read_text()):
+            assert named.setdefault(run_id, example) == example
+    assert len(named) >= 6
+
+
+def test_a_refused_call_over_http_is_told_in_words(
+    tmp_path: Path, environment: dict[str, str], service: dict[str, str]
+) -> None:
+    wrong = environment | service | {"RUNMEMORY_API_KEY": "wrong"}
+    command = [sys.executable, str(ROOT / "examples" / "call_over_http.py")]
+    done = subprocess.run(command, cwd=tmp_path, env=wrong, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "API key" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_no_way_to_run_is_kept_for_an_example_that_left() -> None:
     assert (set(SHELL_RUNNERS) | ELSEWHERE | LONG | SERVED) <= set(EXAMPLES)

@@ -48,6 +48,15 @@ def test_every_public_name_of_the_core_is_there_without_any_extra() -> None:
     assert int(count) >= 10
 
 
+def test_every_error_is_public_and_every_public_name_is_listed() -> None:
+    done = python(
+        "import sys, runmemory_core as r; from runmemory_core.errors import BY_CODE\n"
+        "print({e.__name__ for e in BY_CODE.values()} - set(r.__all__), set(r.__all__) - set(dir(r)))\n"
+        "sys.exit('runmemory_core.client' in sys.modules)"
+    )
+    assert (done.returncode, done.stdout.strip()) == (0, "set() set()"), done.stderr
+
+
 def test_the_embedded_store_works_without_any_extra() -> None:
     done = python(
         "from runmemory_core import Client\n"

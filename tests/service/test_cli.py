@@ -16,6 +16,7 @@ import pytest
 
 from runmemory_core import Client, __version__
 from runmemory_core.cli import main
+from runmemory_core.client import _connect
 from runmemory_core.service import keys
 from tests.service.serving import CLI, Service, environment, until
 
@@ -129,6 +130,22 @@ def test_people_get_a_table_in_which_no_name_steers_the_terminal(database: str) 
     assert "\x1b" not in table + shown
 
 
+def test_a_run_that_is_only_looked_at_is_not_said_to_resume(database: str) -> None:
+    said = run("show", "import", "--database", database).stdout
+    assert said.startswith('At: "page 2", the last step of import that was saved\n')
+    assert "Resuming" not in said
+    assert "finished" in run("show", "finished", "--database", database).stdout.splitlines()[0]
+
+
+def test_a_database_may_be_a_path(database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for place in ("./runs.db", "runs.db", str(tmp_path / "runs.db")):
+        assert len(printed("runs", "--database", place)["runs"]) == 3
+        assert printed("keys", "list", "--database", place) == {"keys": []}
+    assert printed("keys", "list", settings={"RUNMEMORY_DATABASE": "runs.db"}) == {"keys": []}
+    assert [path.name for path in tmp_path.rglob("*.db")] == ["runs.db"]
+
+
 def test_a_run_is_shown_without_beginning_an_attempt(database: str) -> None:
     assert printed("show", "import", "--database", database)["run"]["attempt"] == 1
     shown = printed("show", "import", "--database", database)
@@ -169,6 +186,36 @@ def test_a_key_is_issued_once_listed_and_revoked(tmp_path: Path) -> None:
     assert printed("keys", "revoke", key_id, *place) == {"revoked": key_id}
     assert printed("keys", "list", *place)["keys"][0]["revoked_at"] is not None
     assert "there is no key nobody" in refused("keys", "revoke", "nobody", *place)
+
+
+def test_an_issued_key_is_printed_with_the_address_that_programs_use(tmp_path: Path) -> None:
+    place = ["--database", str(tmp_path / "runs.db")]
+    issued = run("keys", "issue", "--url", "https://memory.example", *place).stdout
+    assert "export RUNMEMORY_URL=https://memory.example\n" in issued
+    assert "--url takes an address" in refused("keys", "issue", "--url", "memory.example", *place)
+    assert len(printed("keys", "list", *place)["keys"]) == 1
+    listening = run("keys", "issue", *place, settings={"RUNMEMORY_HOST": "::1"}).stdout
+    assert "export RUNMEMORY_URL=http://[::1]:8787\n" in listening
+
+
+def test_only_what_saves_or_reads_runs_warns_of_a_container(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    monkeypatch.setattr(_connect.os.path, "ismount", lambda _path: False)
+    _connect._tell_once.cache_clear()
+    for command in (
+        ["keys", "issue"],
+        ["keys", "list"],
+        ["sweep"],
+        ["doctor"],
+        ["serve", "--host", "192.0.2.1"],
+    ):
+        run(*command)
+        assert "looks like a container" not in caplog.text, command
+    _connect._tell_once.cache_clear()
+    run("runs")
+    assert "looks like a container" in caplog.text
 
 
 def test_no_key_is_issued_for_those_who_have_none(tmp_path: Path) -> None:
@@ -246,6 +293,8 @@ def test_a_port_that_is_taken_is_named(service: Service, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("hidden", "arguments", "said"),
     [
+        ("rich", ["show", "import"], 'runmemory needs rich: pip install "runmemory[cli]"\n'),
+        ("rich", ["usage"], 'runmemory needs rich: pip install "runmemory[cli]"\n'),
         ("rich", ["runs"], 'runmemory needs rich: pip install "runmemory[cli]"\n'),
         ("uvicorn", ["serve"], 'runmemory serve needs uvicorn: pip install "runmemory[server]"\n'),
     ],
