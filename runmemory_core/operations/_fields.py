@@ -46,7 +46,10 @@ IdempotencyKey = Annotated[
     Field(description="Same key, same call: the first answer comes back and nothing is saved twice."),
 ]
 Attempt = Annotated[
-    int, Field(strict=True, ge=1, description="The attempt that resume returned; stops a stale worker.")
+    int,
+    Field(
+        strict=True, ge=1, le=MAX_COUNT, description="The attempt that resume returned; stops a stale worker."
+    ),
 ]
 Seq = Annotated[int, Field(strict=True, ge=1, le=MAX_COUNT, description="Number of one kept checkpoint.")]
 Status = Annotated[

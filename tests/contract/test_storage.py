@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from runmemory_core import (
     Client,
     InvalidRequest,
     NotFound,
+    OverQuota,
     RunDeleted,
     StaleAttempt,
     StateTooLarge,
@@ -149,6 +151,70 @@ def test_repeating_a_commit_changes_nothing_and_a_key_keeps_its_seq(face: Face, 
     assert commit(client, put("c", {}, {})).seqs == {"c": 3}
 
 
+@pytest.mark.rule("STO-04")
+def test_a_commit_that_comes_again_is_free_and_changes_nothing(face: Face) -> None:
+    client = face.client(limits=Limits(calls_a_day=3))
+    first = {"operations": [put("a", {"x": 1}, {}), writes("a", 1)], "parts": {}, "idempotency_key": "first"}
+    second = {
+        "operations": [put("a", {"x": 2}, {}), writes("a", 2)],
+        "parts": {},
+        "idempotency_key": "second",
+    }
+    call = partial(client.store.commit, "graph", GRAPH)
+    assert (call(**first).replayed, call(**first).replayed, call(**second).replayed) == (False, True, False)
+    late = call(**first)
+    assert (late.replayed, late.seqs) == (True, {"a": 1})
+    reply = client.store.fetch("graph")
+    assert state_of(reply.entry, reply.parts) == {"x": 2}
+    assert [each.writes[0][2]["="] for each in fetched(reply).writes] == [1, 2]
+    assert client.usage_and_upgrade().usage.used == 2
+    commit(client, put("b", {}, {}))
+    assert commit(client, put("b", {}, {})).replayed
+    with pytest.raises(OverQuota):
+        commit(client, put("c", {}, {}))
+    assert call(**second).replayed
+    client.store.delete_by_metadata(GRAPH, metadata={"none": 1})
+    client.store.delete_run("graph")
+    with pytest.raises(OverQuota):
+        call(**second)
+
+
+@pytest.mark.rule("STO-03")
+def test_the_last_that_a_task_reports_is_the_newest(client: Client) -> None:
+    commit(client, put("a", {}, {}))
+    for value in ("A", "B", "A", "A"):
+        commit(client, writes("a", value))
+        commit(client, writes("a", "of another task", task_id="other"))
+    found = [each for each in fetched(client.store.fetch("graph")).writes if each.task_id == "task"]
+    assert [each.writes[0][2]["="] for each in found] == ["A", "B", "A"]
+
+
+@pytest.mark.rule("STO-11", "STO-15")
+def test_a_claim_and_a_copy_that_come_again_answer_the_same(client: Client) -> None:
+    commit(client, put("a", {}, {}))
+    claims = [client.store.claim("graph", GRAPH, idempotency_key="claim").attempt for _ in range(2)]
+    assert claims == [2, 2]
+    assert client.store.claim("graph", GRAPH).attempt == 3
+    copies = [
+        client.store.copy_run("graph", target_run_id="copy", idempotency_key="copy").count for _ in range(2)
+    ]
+    assert copies == [1, 1]
+    with pytest.raises(InvalidRequest, match="run copy exists already"):
+        client.store.copy_run("graph", target_run_id="copy")
+
+
+@pytest.mark.rule("STO-15", "STO-16")
+def test_a_claim_does_not_bring_a_deleted_run_back(face: Face, client: Client) -> None:
+    commit(client, put("a", {}, {}))
+    client.store.delete_run("graph")
+    before = face.dump()
+    with pytest.raises(RunDeleted):
+        client.store.claim("graph", GRAPH)
+    with pytest.raises(StaleAttempt, match="there is no run unknown"):
+        client.store.commit("unknown", GRAPH, operations=[put("a", {}, {})], parts={}, attempt=4)
+    assert face.dump() == before
+
+
 @pytest.mark.rule("STO-06")
 def test_seq_counts_puts_over_all_lanes(client: Client) -> None:
     assert commit(
@@ -270,11 +336,23 @@ def test_an_evicted_key_is_gone_and_the_newest_of_a_lane_stays(face: Face) -> No
 
 @pytest.mark.rule("STO-10")
 def test_ancestors_that_a_delta_channel_needs_stay(face: Face) -> None:
-    client = face.client(limits=Limits(keep=1))
+    client = face.client(limits=Limits(keep=2))
     for number in range(6):
-        metadata = {"counters_since_delta_snapshot": {"messages": [1, number % 4]}}
-        commit(client, put(f"k{number}", {}, {}, metadata=metadata))
+        parent = {"parent": f"k{number - 2}"} if number > 1 else {}  # two branches side by side
+        metadata = {"counters_since_delta_snapshot": {"messages": [1, number % 4], "odd": "value"}}
+        commit(client, put(f"k{number}", {}, {}, metadata=metadata, **parent), writes(f"k{number}", number))
     assert keys(client.store.history("graph").entries) == ["k5", "k4"]
+    assert [row.seq for row in client.list_checkpoints("graph").checkpoints] == [6, 5]
+    chain = client.store.chain("graph", key="k5").entries
+    assert [(entry.key, len(entry.writes)) for entry in chain] == [("k5", 1), ("k3", 1)]
+    for key in ("k3", "k2"):
+        with pytest.raises(CheckpointGone):
+            client.store.fetch("graph", key=key)
+    with pytest.raises(CheckpointGone, match="the oldest kept is 5"):
+        client.resume("graph", seq=4)
+    for number in range(6, 9):
+        commit(client, put(f"k{number}", {}, {}, parent=f"k{number - 1}"))
+    assert keys(client.store.chain("graph", key="k8").entries) == ["k8", "k7"]
 
 
 @pytest.mark.rule("STO-11")

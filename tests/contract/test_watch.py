@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from contextlib import closing
 
 import pytest
 
@@ -16,8 +17,10 @@ from runmemory_core import (
     RunMemoryError,
     StateTooLarge,
 )
+from runmemory_core.engine.sweeping import sweep_all
 from runmemory_core.model import Limits, Plan
-from tests.contract.faces import MINUTE, Face, checkpoint_of
+from runmemory_core.store.sqlite import SqliteStore
+from tests.contract.faces import DAY, MINUTE, Face, checkpoint_of
 
 
 @pytest.mark.rule("WAT-01")
@@ -78,7 +81,7 @@ def test_in_watch_no_state_is_stored(face: Face) -> None:
     # What is recorded is told apart from what is kept by its empty body.
     added = [line for line in dump if 'INTO "checkpoints"' in line and line not in kept]
     assert len(added) == 4
-    assert all(line.endswith("X'');") for line in added)
+    assert all(line.endswith("X'',0);") for line in added)
     assert {table for table, count in rows(dump).items() if count} <= {
         *("accounts", "api_keys", "asked", "attempts", "checkpoints", "replays", "runs", "usage"),
     }
@@ -242,3 +245,23 @@ def test_a_deleted_run_refuses_late_writes_until_a_resume(face: Face, client: Cl
         client.save_checkpoint("import", "two", attempt=1)
     assert client.save_checkpoint("import", "two", attempt=2).saved
     assert client.resume("import").done == []
+
+
+@pytest.mark.rule("WAT-08", "WAT-09")
+def test_in_watch_the_report_counts_what_could_have_been_skipped_for_8_days(face: Face) -> None:
+    client = face.client(plan=Plan.WATCH)
+    client.resume("import")
+    for item in ("a", "b"):
+        face.clock.forward(MINUTE)
+        client.save_checkpoint("import", item, done=[item])
+    client.resume("import")
+    for item in ("a", "b", "c"):
+        face.clock.forward(MINUTE)
+        client.save_checkpoint("import", item, done=[item])
+    numbers = client.weekly_report().numbers
+    found = {name: numbers[name] for name in ("restarts", "asks", "skippable", "new", "repeated_ms")}
+    assert found == {"restarts": 1, "asks": 3, "skippable": 2, "new": 1, "repeated_ms": 2 * MINUTE}
+    face.clock.forward(8 * DAY + 1)
+    with closing(SqliteStore(face.path)) as store:
+        assert sweep_all(store, now_ms=face.clock.now_ms) > 0
+    assert not any('INTO "runs"' in line or 'INTO "asked"' in line for line in face.dump())

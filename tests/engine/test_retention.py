@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from runmemory_core import Client, InvalidRequest, RunDeleted, parts
+from runmemory_core import CheckpointGone, Client, InvalidRequest, RunDeleted, parts
 from runmemory_core.engine import sweeping
 from runmemory_core.engine.sweeping import START, sweep, sweep_all
 from runmemory_core.model import Limits, Plan
@@ -112,13 +112,21 @@ def test_a_sweep_removes_what_expired_and_nothing_else(face: EmbeddedFace) -> No
         face.clock.forward(1)
         assert swept() == 2
         assert {row.run_id for row in client.list_checkpoints().checkpoints} == {"active", "waits"}
-        with pytest.raises(RunDeleted):
+        with pytest.raises(RunDeleted, match="was deleted at"):
             client.save_checkpoint("deleted", "two")
+        with pytest.raises(RunDeleted, match="run silent expired at"):
+            client.save_checkpoint("silent", "two")
+        with pytest.raises(CheckpointGone, match="what run graph kept expired at"):
+            client.store.fetch("graph", key="a")
+        assert client.store.fetch("graph").entry is None
+        client.store.commit("graph", "langgraph", operations=[put("b", {}, {})], parts={})
+        assert client.store.fetch("graph", key="a").entry is None
+        assert client.resume("silent").status == "new"
         face.clock.forward(7 * DAY)
-        assert swept() == 1
+        assert swept() == 1  # those that expired stay known for as long, from a moment later
         assert client.save_checkpoint("deleted", "two").seq == 1
         assert swept() == 0
-    assert (count(face, "parts"), count(face, "done"), count(face, "attempts")) == (0, 0, 0)
+    assert (count(face, "parts"), count(face, "done"), count(face, "attempts")) == (0, 0, 1)
 
 
 def test_a_sweep_takes_a_bounded_number_at_a_time(
