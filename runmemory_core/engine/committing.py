@@ -20,10 +20,10 @@ from runmemory_core.engine._context import (
     remember,
 )
 from runmemory_core.engine._marks import Marks
-from runmemory_core.engine._scrubbing import scrubbed
+from runmemory_core.engine._scrubbing import nodes_of_change, scrubbed
 from runmemory_core.engine._states import collect_parts, drop_call_lanes, trim_lane
 from runmemory_core.engine.attempts import begin_run
-from runmemory_core.errors import InvalidRequest, SeqConflict, StateTooLarge
+from runmemory_core.errors import InvalidJson, InvalidRequest, SeqConflict, StateTooLarge
 from runmemory_core.model import Reply
 from runmemory_core.operations.calls import Call
 from runmemory_core.operations.storage import Change, Claim, Commit
@@ -139,16 +139,40 @@ def _check_parts(at: Context, request: Commit) -> None:
                     f"operations.{number} has a node of no known form under {name!r}",
                     pointers={f"/operations/{number}": "a node of no known form"},
                 )
+            _check_inline(name, node, number, limit)
+    _check_texts(request)
 
 
-def _nodes(change: Change) -> list[parts.Node]:
-    nodes = [node for _, node in change.state] + [node for _, _, node in change.writes]
-    return [*nodes, change.extra] if change.extra else nodes
+def _check_inline(name: str, node: parts.Node, number: int, limit: int) -> None:
+    """Raise for a value that stands in its node though it is over the size of a part."""
+    size = len(write(node["="]).encode()) if "=" in node else 0
+    if size > limit:
+        raise StateTooLarge(
+            f"operations.{number} holds {size:,} bytes inline under {name!r}; the limit is {limit:,}: send parts",
+            size=size,
+            limit=limit,
+        )
+
+
+def _check_texts(request: Commit) -> None:
+    """Raise for a part that is named as one whole value and is no JSON; chunks are pieces."""
+    nodes = [node for change in request.operations for node in nodes_of_change(change)]
+    pages = {page for node in nodes for page in parts.pages(node) if page in request.parts}
+    nodes += [node for page in pages for node in from_json(request.parts[page])]
+    items = [item for node in nodes for item in (node.get("l") or (node,))]
+    for address in {item["p"] for item in items if "p" in item} & request.parts.keys():
+        try:
+            from_json(request.parts[address], allow_inf_nan=False)
+        except ValueError as error:
+            raise InvalidJson(
+                f"part {address} is named as a whole value and is not JSON: {error}",
+                pointers={f"/parts/{address}": "not JSON"},
+            ) from None
 
 
 def _named(request: Commit) -> set[str]:
     """The addresses that the changes name, those inside the pages they bring among them."""
-    nodes = [node for change in request.operations for node in _nodes(change)]
+    nodes = [node for change in request.operations for node in nodes_of_change(change)]
     named = {address for node in nodes for address in parts.direct_addresses(node)}
     pages = {address for node in nodes for address in parts.pages(node)}
     for page in pages & request.parts.keys():
@@ -204,14 +228,22 @@ def _record(
     for address in _named(request) & request.parts.keys():
         at.tx.run("add_part", **ids, address=address, body=pack(request.parts[address]))
     lanes: dict[str, int] = {}
+    evicted: dict[str, str] = {}
     seqs: dict[str, int] = {}
     seq, status = run["seq"], run["status"]
     for change in request.operations:
         lane = lanes.get(change.lane)
         if lane is None:
-            lane = lanes[change.lane] = _lane(at, ids, change.lane)
+            row = at.tx.one("lane", **ids, name=change.lane) or at.tx.give(
+                "add_lane", **ids, name=change.lane
+            )
+            lane = lanes[change.lane] = int(row["lane"])
+            evicted[change.lane] = row["evicted_through"] or ""
         if change.op == "writes":
-            _add_writes(at, ids, lane, change)
+            # Nothing would ever collect what comes late for a checkpoint that retention removed.
+            late = change.key <= evicted[change.lane]
+            if not late or at.tx.one("seq_by_key", **ids, name=change.lane, key=change.key) is not None:
+                _add_writes(at, ids, lane, change)
         else:
             head = heads[change.lane]
             placed = _put(
@@ -224,11 +256,6 @@ def _record(
     _evict(at, run["run"], lanes, before=run["seq"], after=seq)
     at.count_call()
     return seqs
-
-
-def _lane(at: Context, ids: dict[str, int], name: str) -> int:
-    row = at.tx.one("lane", **ids, name=name) or at.tx.give("add_lane", **ids, name=name)
-    return int(row["lane"])
 
 
 def _add_writes(at: Context, ids: dict[str, int], lane: int, change: Change) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from pydantic_core import from_json
 
@@ -143,13 +143,13 @@ def metadata_equals(metadata: str | None, wanted: dict[str, Any]) -> bool:
 
 
 def _equals(kept: Any, wanted: Any) -> bool:
-    match kept, wanted:
-        case dict(), dict():
-            return kept.keys() == wanted.keys() and all(_equals(kept[name], wanted[name]) for name in kept)
-        case list(), list():
-            return len(kept) == len(wanted) and all(map(_equals, kept, wanted))
-        case _:
-            return kept == wanted and isinstance(kept, bool) == isinstance(wanted, bool)
+    if isinstance(kept, dict) and isinstance(wanted, dict):
+        mine, theirs = cast("dict[str, Any]", kept), cast("dict[str, Any]", wanted)
+        return mine.keys() == theirs.keys() and all(_equals(mine[name], theirs[name]) for name in mine)
+    if isinstance(kept, list) and isinstance(wanted, list):
+        items, others = cast("list[Any]", kept), cast("list[Any]", wanted)
+        return len(items) == len(others) and all(map(_equals, items, others))
+    return kept == wanted and isinstance(kept, bool) == isinstance(wanted, bool)
 
 
 def _cursor(cursor: str | None) -> tuple[str | None, int, int]:

@@ -31,7 +31,7 @@ def resume(at: Context, call: Call) -> Reply:
     request = call.request
     assert isinstance(request, Resume)
     run = at.run(request.run_id)
-    known = None if run is not None and run["deleted_at"] is not None else run
+    known: Any = None if run is not None and run["deleted_at"] is not None else run
     if looks_only(request) or (known is not None and known["adapter"] is not None):
         return answer(at, request, known)
     body = call_hash(request)
@@ -47,6 +47,7 @@ def resume(at: Context, call: Call) -> Reply:
         run = begin_run(at, request.run_id, buried=run)
         record_attempt(at, run)
     else:
+        run = known
         check_attempt(at, run, request.attempt)
         if request.start_over:
             at.check_quota()
@@ -151,6 +152,9 @@ def _shown(at: Context, checkpoint: Any, text: str) -> Reply:
         "saved_at": rfc3339(checkpoint["saved_at"]),
         "bytes": size,
     } | wording.removed(removed)
+    if checkpoint["lane"]:
+        lanes = at.tx.all("lanes", account_id=at.account_id, run=checkpoint["run"])
+        shown["lane"] = next(row["name"] for row in lanes if row["lane"] == checkpoint["lane"])
     if size <= at.caller.limits.state_bytes:
         shown["state"] = raw(text)
     return shown

@@ -19,6 +19,7 @@ from runmemory_core import (
     StaleAttempt,
     StateTooLarge,
 )
+from runmemory_core.errors import CredentialInName
 from runmemory_core.model import Limits
 from tests.contract.faces import HOUR, MINUTE, Face, checkpoint_of
 
@@ -331,3 +332,18 @@ def test_order_is_seq_whatever_the_clock_does(face: Face, client: Client) -> Non
     assert checkpoint_of(reply).step == "step 3"
     assert "under a second not repeated" in reply.outcome
     assert [row.seq for row in client.list_checkpoints("import").checkpoints] == [3, 2, 1]
+
+
+@pytest.mark.rule("RED-02")
+def test_a_credential_in_an_error_is_removed_and_in_a_done_id_refused(face: Face, client: Client) -> None:
+    key = "sk-ant-" + "api03-" + "Zx8Qw3Er5Ty7Ui9Op1As" * 4
+    client.save_checkpoint("import", "one", status="failed", error=f"401 for {key}")
+    assert key not in "\n".join(face.dump())
+    assert "401 for [removed]" in "\n".join(face.dump())
+    with pytest.raises(CredentialInName) as refusal:
+        client.save_checkpoint("import", "two", done=["a", "b", key])
+    assert list(refusal.value.pointers) == ["/done/2"]
+    change = {"op": "put", "key": "a", "state": [], "step": key}
+    with pytest.raises(CredentialInName) as refusal:
+        client.store.commit("graph", "langgraph", operations=[change], parts={})
+    assert list(refusal.value.pointers) == ["/operations/0/step"]

@@ -13,6 +13,7 @@ from runmemory_core import (
     AdapterRun,
     CheckpointGone,
     Client,
+    InvalidJson,
     InvalidRequest,
     NotFound,
     OverQuota,
@@ -23,7 +24,7 @@ from runmemory_core import (
 )
 from runmemory_core.model import Limits
 from runmemory_core.operations.storage import CommitReply, Entry, FetchReply
-from tests.contract.faces import Face
+from tests.contract.faces import Face, HttpFace
 
 GRAPH = "langgraph"
 NO_ADDRESS = "A" * 22
@@ -408,6 +409,24 @@ def test_prune_keeps_the_latest_of_each_lane(client: Client) -> None:
     assert client.store.prune("unknown").count == 0
 
 
+@pytest.mark.rule("STO-10")
+def test_writes_for_a_checkpoint_that_retention_removed_are_not_kept(face: Face) -> None:
+    client = face.client(limits=Limits(keep=1))
+    commit(client, put("a", {}, {}), put("b", {}, {}, parent="a"))
+    commit(client, writes("a", 1))
+    assert not any('INTO "writes"' in line for line in face.dump())
+    assert commit(client, writes("b", 1)).missing == []
+    assert len(fetched(client.store.fetch("graph")).writes) == 1
+
+
+@pytest.mark.rule("STO-08")
+def test_a_bool_in_a_filter_is_no_number(client: Client) -> None:
+    commit(client, put("a", {}, {}, metadata={"step": 1, "in": [{"x": 1}]}))
+    for metadata in ({"step": True}, {"in": [{"x": True}]}, {"absent": None}):
+        assert client.store.history("graph", metadata=metadata).entries == []
+    assert len(client.store.history("graph", metadata={"step": 1, "in": [{"x": 1}]}).entries) == 1
+
+
 @pytest.mark.rule("STO-13")
 def test_only_what_equals_the_metadata_is_deleted(client: Client) -> None:
     texts: dict[str, str] = {}
@@ -557,3 +576,55 @@ def test_accounts_see_nothing_of_each_other(face: Face) -> None:
     assert other.resume("import", peek=True).done == ["other"]
     reply = other.store.fetch("graph")
     assert state_of(reply.entry, reply.parts) == {"text": "other" * 100}
+
+
+@pytest.mark.rule("STO-18")
+def test_what_json_cannot_hold_is_refused_before_it_is_kept(face: Face, client: Client) -> None:
+    commit(client, put("a", {}, {}))
+    before = face.dump()
+    refused = {
+        "/operations/0/metadata/x": put("b", {}, {}, metadata={"x": float("nan")}),
+        "/operations/0/metadata/y": put("b", {}, {}, metadata={"y": "\ud800"}),
+        "/operations/0/state/1/=": put("b", {}, {}) | {"state": [["x", {"=": float("inf")}]]},
+    }
+    for pointer, change in refused.items():
+        with pytest.raises(InvalidJson) as refusal:
+            commit(client, change)
+        assert list(refusal.value.pointers) == [pointer]
+    with pytest.raises(InvalidJson, match="half a surrogate pair"):
+        commit(client, put("b", {}, {}), texts={NO_ADDRESS: '"\ud800"'})
+    for broken in ("[1", "NaN", "[" * 300 + "]" * 300):
+        change = {"op": "put", "key": "b", "state": [["x", {"p": parts.address(broken)}]]}
+        with pytest.raises(InvalidJson, match="is named as a whole value and is not JSON"):
+            commit(client, change, texts=addressed(broken))
+    with pytest.raises(StateTooLarge, match="holds 262,146 bytes inline under 'x'"):
+        commit(client, {"op": "put", "key": "b", "state": [["x", {"=": "x" * 262_144}]]})
+    assert face.dump() == before
+
+
+@pytest.mark.rule("RED-01")
+def test_the_service_removes_secrets_wherever_a_commit_holds_them(face: Face) -> None:
+    if not isinstance(face, HttpFace):
+        pytest.skip("an embedded store takes what its adapter redacted")
+    http = face.client()
+    secret = {"password": "hunter2-hunter2"}
+    texts = addressed(from_page := '[{"=":{"password":"hunter2-hunter2"}}]')
+    change = {
+        "op": "put",
+        "key": "a",
+        "state": [["chat", {"l": [{"=": secret}, {"g": parts.address(from_page)}]}]],
+        "extra": {"=": {"versions": [["password", "v1"]], "seen": [["token", [["secret", 2]]]]} | secret},
+        "metadata": secret
+        | {"parents": {"auth_token:1": "id"}, "counters_since_delta_snapshot": {"api_key": [1, 2]}},
+    }
+    commit(http, change, texts=texts)
+    entry = fetched(reply := http.store.fetch("graph"))
+    assert state_of(entry, reply.parts) == {"chat": [{"password": "[removed]"}] * 2}
+    assert entry.body.extra == {
+        "=": {
+            "versions": [["password", "v1"]],
+            "seen": [["token", [["secret", 2]]]],
+            "password": "[removed]",
+        }
+    }
+    assert entry.metadata == change["metadata"] | {"password": "[removed]"}

@@ -302,7 +302,7 @@ SELECT lane, name, evicted_through FROM lanes WHERE account_id = :account_id AND
 INSERT INTO lanes (account_id, run, lane, name)
 SELECT :account_id, :run, coalesce(max(lane), -1) + 1, :name FROM lanes
 WHERE account_id = :account_id AND run = :run
-RETURNING lane;
+RETURNING lane, evicted_through;
 
 -- name: evict_lane
 UPDATE lanes SET evicted_through = :through WHERE account_id = :account_id AND run = :run AND lane = :lane
