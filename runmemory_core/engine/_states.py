@@ -126,9 +126,11 @@ def drop_call_lanes(at: Context, run: int) -> int:
     through = None if root is None else root["evicted_through"]
     gone = 0
     for row in at.tx.all("call_lane_heads", **ids) if through is not None else ():
-        started_by = (from_json(row["metadata"] or "{}").get("parents") or {}).get("")
+        metadata: dict[str, Any] = from_json(row["metadata"] or "{}")
+        parents = metadata.get("parents")
+        started_by = cast("dict[str, Any]", parents).get("") if isinstance(parents, dict) else None
         of_a_call = ":" in row["name"].rpartition("|")[2]
-        if not of_a_call or started_by is None or started_by > through:
+        if not of_a_call or not isinstance(started_by, str) or started_by > through:
             continue
         if at.tx.one("seq_by_key", **ids, name="", key=started_by) is not None:
             continue  # an ancestor that a delta channel needs

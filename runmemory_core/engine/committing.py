@@ -196,8 +196,8 @@ def _heads(at: Context, run: Any, request: Commit) -> tuple[dict[str, str | None
     heads: dict[str, str | None] = {}
     latest: dict[str, str | None] = {}
     forks: list[str] = []
-    living = run is not None and run["deleted_at"] is None
-    ids = {"account_id": at.account_id, "run": run["run"] if living else 0}
+    number = 0 if run is None or run["deleted_at"] is not None else int(run["run"])
+    ids = {"account_id": at.account_id, "run": number}
     for change in request.operations:
         if change.op != "put":
             continue
