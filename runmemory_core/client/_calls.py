@@ -14,7 +14,9 @@ from runmemory_core.operations.calls import Call, prepare
 
 ReplyModel = TypeVar("ReplyModel", bound=Shown)
 
-_KEYED = frozenset({"resume", "save_checkpoint"})
+_KEYED = frozenset(
+    name for name, operation in OPERATIONS.items() if "idempotency_key" in operation.request.model_fields
+)
 
 
 def make_call(name: str, arguments: Mapping[str, Any], *, remote: bool, redacts: bool = True) -> Call:

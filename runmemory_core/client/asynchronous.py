@@ -182,7 +182,7 @@ class AsyncStoreClient:
     def __init__(self, client: AsyncClient) -> None:
         self._client = client
 
-    async def claim(self, run_id: str, adapter: str) -> ClaimReply:
+    async def claim(self, run_id: str, adapter: str, *, idempotency_key: str | None = None) -> ClaimReply:
         """Raise and return the attempt of an adapter's run."""
         return await self._ask(ClaimReply, "claim", _arguments(locals()))
 
@@ -195,6 +195,7 @@ class AsyncStoreClient:
         parts: Mapping[str, str],
         attempt: int | None = None,
         linear: bool | None = None,
+        idempotency_key: str | None = None,
     ) -> CommitReply:
         """Record changes in order, all or nothing; `CommitReply.missing` names parts to send along again."""
         return await self._ask(CommitReply, "commit", _arguments(locals()))
@@ -230,7 +231,9 @@ class AsyncStoreClient:
         """Delete the checkpoints whose metadata equals ``metadata``."""
         return await self._ask(CountReply, "delete_by_metadata", _arguments(locals()))
 
-    async def copy_run(self, run_id: str, *, target_run_id: str) -> CountReply:
+    async def copy_run(
+        self, run_id: str, *, target_run_id: str, idempotency_key: str | None = None
+    ) -> CountReply:
         """Copy a run whole to a run_id that does not exist."""
         return await self._ask(CountReply, "copy_run", _arguments(locals()))
 

@@ -12,6 +12,7 @@ from runmemory_core.engine import committing, fetching, managing, reports, resum
 from runmemory_core.engine._context import Context
 from runmemory_core.model import Caller, Reply
 from runmemory_core.operations.calls import Call
+from runmemory_core.operations.tools import Resume
 from runmemory_core.store import Tx
 
 _USE_CASES: dict[str, Callable[[Context, Call], Reply]] = {
@@ -51,4 +52,4 @@ def reads_only(call: Call, caller: Caller) -> bool:
     """Whether ``call`` can run on a read-only view: reading operations, looks, and what watch mode refuses."""
     if not call.operation.writes or (caller.mode == "watch" and call.operation.group == "store"):
         return True
-    return bool(getattr(call.request, "peek", False))
+    return isinstance(call.request, Resume) and resuming.looks_only(call.request)

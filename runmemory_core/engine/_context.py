@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from hashlib import blake2b
 from typing import Any
 
 from runmemory_core.errors import AccountRequired
 from runmemory_core.model import DAY_MS, Caller, Plan, Reply
+from runmemory_core.operations._fields import Request
 from runmemory_core.operations.calls import Call
 from runmemory_core.policy import admission
 from runmemory_core.policy.times import day_of, end_of_day
@@ -144,12 +147,24 @@ def check_attempt(at: Context, run: Any, attempt: int | None) -> None:
     )
 
 
+def check_tombstone(run: Any, *, begins_anew: bool) -> None:
+    """Raise `RunDeleted` for a late write to a run that was deleted or expired."""
+    expired = run["status"] == "expired"
+    admission.check_tombstone(run["run_id"], run["deleted_at"], begins_anew=begins_anew, expired=expired)
+
+
 def find_replay(at: Context, idempotency_key: str | None) -> Any:
     """What the key was answered within the last days, or None."""
     if idempotency_key is None:
         return None
     since = at.now - at.caller.limits.replays_kept_for_ms
     return at.tx.one("replay", account_id=at.account_id, idempotency_key=idempotency_key, since=since)
+
+
+def call_hash(request: Request) -> bytes:
+    """What tells two calls with one idempotency key apart: every argument but the key."""
+    fields = request.model_dump(exclude={"idempotency_key"}, exclude_unset=True)
+    return blake2b(json.dumps(fields, sort_keys=True).encode(), digest_size=16).digest()
 
 
 def remember(at: Context, call: Call, *, run: int, number: int, body: bytes) -> None:

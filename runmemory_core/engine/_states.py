@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, cast
 
 from pydantic_core import from_json
 
@@ -80,22 +81,38 @@ def collect_parts(at: Context, run: int) -> None:
 def trim_lane(at: Context, run: int, lane: int, keep: int) -> int:
     """Remove all but the newest ``keep`` checkpoints of a lane; how many went.
 
-    A delta channel is rebuilt from the writes of its ancestors, so as many older checkpoints stay as the kept
-    ones count supersteps since a snapshot.
+    A delta channel is rebuilt from the writes of its ancestors, so of each kept checkpoint as many of them stay,
+    thin, as it counts supersteps since a snapshot.
     """
     ids = {"account_id": at.account_id, "run": run, "lane": lane}
-    beyond = at.tx.all("keys_to_evict", **ids, keep=keep)
-    if not beyond:
+    if at.tx.one("count_kept", **ids)["count"] <= keep:
         return 0
-    newest = at.tx.all("keys_to_evict", **ids, keep=0)[:keep]
-    needed = max((_supersteps(row["metadata"]) for row in newest), default=0)
-    doomed = beyond[needed:]
-    for row in doomed:
-        at.tx.run("delete_writes", **ids, key=row["key"])
-        at.tx.run("delete_checkpoint", account_id=at.account_id, run=run, seq=row["seq"])
-    if doomed:
-        at.tx.run("evict_lane", **ids, through=doomed[0]["key"])
-    return len(doomed)
+    rows = at.tx.all("lane_checkpoints", **ids)
+    living = [row for row in rows if not row["thin"]]
+    needed = _ancestors_needed(rows, living[:keep])
+    kept = {row["seq"] for row in living[:keep]}
+    gone = [row for row in rows if row["seq"] not in kept]
+    for row in gone:
+        of_one = {"account_id": at.account_id, "run": run, "seq": row["seq"]}
+        if row["key"] not in needed:
+            at.tx.run("delete_writes", **ids, key=row["key"])
+            at.tx.run("delete_checkpoint", **of_one)
+        elif not row["thin"]:
+            at.tx.run("thin_checkpoint", **of_one)
+    at.tx.run("evict_lane", **ids, through=living[keep]["key"])
+    return len(living) - keep
+
+
+def _ancestors_needed(rows: Sequence[Any], kept: Sequence[Any]) -> set[str]:
+    """The keys of the ancestors from which the delta channels of the ``kept`` checkpoints are rebuilt."""
+    parents = {row["key"]: row["parent"] for row in rows}
+    reach: dict[str, int] = {}
+    for row in kept:
+        key, left = row["parent"], _supersteps(row["metadata"])
+        while left > reach.get(key, 0) and key in parents:
+            reach[key] = left
+            key, left = parents[key], left - 1
+    return set(reach)
 
 
 def drop_call_lanes(at: Context, run: int) -> int:
@@ -110,10 +127,10 @@ def drop_call_lanes(at: Context, run: int) -> int:
     gone = 0
     for row in at.tx.all("call_lane_heads", **ids) if through is not None else ():
         metadata: dict[str, Any] = from_json(row["metadata"] or "{}")
-        parents: dict[str, str] = metadata.get("parents") or {}
-        started_by = parents.get("")
+        parents = metadata.get("parents")
+        started_by = cast("dict[str, Any]", parents).get("") if isinstance(parents, dict) else None
         of_a_call = ":" in row["name"].rpartition("|")[2]
-        if through is None or not of_a_call or started_by is None or started_by > through:
+        if through is None or not of_a_call or not isinstance(started_by, str) or started_by > through:
             continue
         if at.tx.one("seq_by_key", **ids, name="", key=started_by) is not None:
             continue  # an ancestor that a delta channel needs
@@ -126,8 +143,10 @@ def drop_call_lanes(at: Context, run: int) -> int:
 
 def _supersteps(metadata: str | None) -> int:
     """The most supersteps any delta channel counts since its snapshot (LangGraph's own metadata)."""
-    counters: dict[str, list[int]] = from_json(metadata or "{}").get("counters_since_delta_snapshot") or {}
-    return max((pair[1] for pair in counters.values()), default=0)
+    counters = from_json(metadata or "{}").get("counters_since_delta_snapshot")
+    pairs = cast("dict[str, Any]", counters).values() if isinstance(counters, dict) else ()
+    counted = [count for pair in pairs if isinstance(pair, list) for count in cast("list[Any]", pair)[1:2]]
+    return max((count for count in counted if type(count) is int), default=0)
 
 
 def clear_run(tx: Tx, *, account_id: int, run: int) -> None:

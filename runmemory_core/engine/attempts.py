@@ -29,7 +29,7 @@ class Reported:
 
 
 def begin_run(
-    at: Context, run_id: str, *, buried: Any = None, job: str | None = None, attempt: int = 1
+    at: Context, run_id: str, *, buried: Any = None, adapter: str | None = None, job: str | None = None
 ) -> Any:
     """The row of a run nobody knows, or of one that was deleted; its first attempt is not recorded yet."""
     account_id = at.open_account()
@@ -38,7 +38,7 @@ def begin_run(
             "revive_run",
             account_id=account_id,
             run=buried["run"],
-            adapter=None,
+            adapter=adapter,
             job=job,
             attempt=buried["attempt"] + 1,
             now=at.now,
@@ -47,11 +47,11 @@ def begin_run(
         at.tx.run(
             "add_run",
             account_id=account_id,
-            run=at.tx.one("next_run", account_id=account_id)["run"],
+            run=at.tx.give("next_run", account_id=account_id)["run"],
             run_id=run_id,
-            adapter=None,
+            adapter=adapter,
             job=job,
-            attempt=attempt,
+            attempt=1,
             now=at.now,
         )
     return at.run(run_id)

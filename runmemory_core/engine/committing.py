@@ -1,24 +1,35 @@
 """`commit` and `claim`: how adapters write. Ordered changes and new parts, all or nothing.
 
-A commit needs no record of its own to be repeatable: putting a key again keeps its seq, and writes that stand
-there already are not added again.
+A commit that comes again is known by the hashes of the last ones, which stand in the run's row. Beyond these, putting
+a key again keeps its seq, and writes that are the newest of their task are not added again.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from pydantic_core import from_json
+
 from runmemory_core import parts
-from runmemory_core.engine._context import Context, check_attempt
-from runmemory_core.engine._scrubbing import scrubbed
+from runmemory_core.engine._context import (
+    Context,
+    call_hash,
+    check_attempt,
+    check_tombstone,
+    find_replay,
+    remember,
+)
+from runmemory_core.engine._marks import Marks
+from runmemory_core.engine._scrubbing import nodes_of_change, scrubbed
 from runmemory_core.engine._states import collect_parts, drop_call_lanes, trim_lane
-from runmemory_core.errors import InvalidRequest, SeqConflict, StateTooLarge
+from runmemory_core.engine.attempts import begin_run
+from runmemory_core.errors import InvalidJson, InvalidRequest, SeqConflict, StateTooLarge
 from runmemory_core.model import Reply
 from runmemory_core.operations.calls import Call
 from runmemory_core.operations.storage import Change, Claim, Commit
 from runmemory_core.policy import admission
 from runmemory_core.policy.json_rules import write
-from runmemory_core.store.codec import pack
+from runmemory_core.store.codec import pack, unpack
 
 
 def claim(at: Context, call: Call) -> Reply:
@@ -27,12 +38,21 @@ def claim(at: Context, call: Call) -> Reply:
     assert isinstance(request, Claim)
     at.require_acting("claim")
     run = at.run(request.run_id)
-    if run is not None and run["deleted_at"] is None:
+    body = call_hash(request)
+    if (recorded := find_replay(at, request.idempotency_key)) is not None:
+        admission.check_replay(recorded["body"], body)
+        return {"run_id": request.run_id, "attempt": int(recorded["number"])}
+    if run is None:
+        run = begin_run(at, request.run_id, adapter=request.adapter)
+        attempt = int(run["attempt"])
+    else:
+        check_tombstone(run, begins_anew=False)
         admission.check_owner(request.run_id, run["adapter"], request.adapter)
-        row = at.tx.give("claim_run", account_id=at.account_id, run=run["run"], now=at.now)
-        return {"run_id": request.run_id, "attempt": row["attempt"]}
-    begun = _begin(at, request.run_id, request.adapter, run)
-    return {"run_id": request.run_id, "attempt": begun["attempt"]}
+        attempt = int(
+            at.tx.give("claim_run", account_id=at.account_id, run=run["run"], now=at.now)["attempt"]
+        )
+    remember(at, call, run=run["run"], number=attempt, body=body)
+    return {"run_id": request.run_id, "attempt": attempt}
 
 
 def commit(at: Context, call: Call) -> Reply:
@@ -41,12 +61,17 @@ def commit(at: Context, call: Call) -> Reply:
     assert isinstance(request, Commit)
     at.require_acting("commit")
     run = at.run(request.run_id)
+    marks = Marks.of(request)
+    if (seqs := _seqs_before(at, run, request, marks)) is not None:
+        return _answer(at, {"seqs": seqs, "replayed": True})
+    begins_anew = any(change.op == "put" and change.parent is None for change in request.operations)
     if run is not None:
-        begins_anew = any(change.op == "put" and change.parent is None for change in request.operations)
-        admission.check_tombstone(request.run_id, run["deleted_at"], begins_anew=begins_anew)
+        check_tombstone(run, begins_anew=begins_anew)
         if run["deleted_at"] is None:
             admission.check_owner(request.run_id, run["adapter"], request.adapter)
             check_attempt(at, run, request.attempt)
+    else:
+        admission.check_unknown(request.run_id, request.attempt)
     _check_parts(at, request)
     request = scrubbed(request) if call.redacts else request
     if missing := _missing(at, run, request):
@@ -54,40 +79,35 @@ def commit(at: Context, call: Call) -> Reply:
     heads, forks = _heads(at, run, request)
     at.check_quota()
     if run is None or run["deleted_at"] is not None:
-        run = _begin(at, request.run_id, request.adapter, run)
-    reply: Reply = {"seqs": _record(at, run, request, heads)}
+        run = begin_run(at, request.run_id, buried=run, adapter=request.adapter)
+    reply: Reply = {"seqs": _record(at, run, request, heads, marks)}
     if forks:
         reply["forks"] = forks
-    if at.caller.limits.calls_a_day is not None:
-        reply["usage"] = at.usage()
-    return reply
+    return _answer(at, reply)
 
 
-def _begin(at: Context, run_id: str, adapter: str, buried: Any) -> Any:
-    account_id = at.open_account()
-    if buried is not None:
-        at.tx.run(
-            "revive_run",
-            account_id=account_id,
-            run=buried["run"],
-            adapter=adapter,
-            job=None,
-            attempt=buried["attempt"] + 1,
-            now=at.now,
-        )
-    else:
-        number = at.tx.one("next_run", account_id=account_id)["run"]
-        at.tx.run(
-            "add_run",
-            account_id=account_id,
-            run=number,
-            run_id=run_id,
-            adapter=adapter,
-            job=None,
-            attempt=1,
-            now=at.now,
-        )
-    return at.run(run_id)
+def _answer(at: Context, reply: Reply) -> Reply:
+    return reply | {"usage": at.usage()} if at.caller.limits.calls_a_day is not None else reply
+
+
+def _seqs_before(at: Context, run: Any, request: Commit, marks: Marks) -> dict[str, int] | None:
+    """The seqs that a commit was answered which now comes again; None for one that is new, or whose puts are gone."""
+    if (
+        run is None
+        or run["deleted_at"] is not None
+        or run["adapter"] != request.adapter
+        or not marks.known(run)
+    ):
+        return None
+    ids = {"account_id": at.account_id, "run": run["run"]}
+    seqs: dict[str, int] = {}
+    for change in request.operations:
+        if change.op == "put":
+            row = at.tx.one("seq_by_key", **ids, name=change.lane, key=change.key)
+            if row is None:
+                return None
+            seqs[change.key] = int(row["seq"])
+    return seqs
 
 
 def _check_parts(at: Context, request: Commit) -> None:
@@ -119,16 +139,40 @@ def _check_parts(at: Context, request: Commit) -> None:
                     f"operations.{number} has a node of no known form under {name!r}",
                     pointers={f"/operations/{number}": "a node of no known form"},
                 )
+            _check_inline(name, node, number, limit)
+    _check_texts(request)
 
 
-def _nodes(change: Change) -> list[parts.Node]:
-    nodes = [node for _, node in change.state] + [node for _, _, node in change.writes]
-    return [*nodes, change.extra] if change.extra else nodes
+def _check_inline(name: str, node: parts.Node, number: int, limit: int) -> None:
+    """Raise for a value that stands in its node though it is over the size of a part."""
+    size = len(write(node["="]).encode()) if "=" in node else 0
+    if size > limit:
+        raise StateTooLarge(
+            f"operations.{number} holds {size:,} bytes inline under {name!r}; the limit is {limit:,}: send parts",
+            size=size,
+            limit=limit,
+        )
+
+
+def _check_texts(request: Commit) -> None:
+    """Raise for a part that is named as one whole value and is no JSON; chunks are pieces."""
+    nodes = [node for change in request.operations for node in nodes_of_change(change)]
+    pages = {page for node in nodes for page in parts.pages(node) if page in request.parts}
+    nodes += [node for page in pages for node in from_json(request.parts[page])]
+    items = [item for node in nodes for item in (node.get("l") or (node,))]
+    for address in {item["p"] for item in items if "p" in item} & request.parts.keys():
+        try:
+            from_json(request.parts[address], allow_inf_nan=False)
+        except ValueError as error:
+            raise InvalidJson(
+                f"part {address} is named as a whole value and is not JSON: {error}",
+                pointers={f"/parts/{address}": "not JSON"},
+            ) from None
 
 
 def _named(request: Commit) -> set[str]:
     """The addresses that the changes name, those inside the pages they bring among them."""
-    nodes = [node for change in request.operations for node in _nodes(change)]
+    nodes = [node for change in request.operations for node in nodes_of_change(change)]
     named = {address for node in nodes for address in parts.direct_addresses(node)}
     pages = {address for node in nodes for address in parts.pages(node)}
     for page in pages & request.parts.keys():
@@ -152,7 +196,7 @@ def _heads(at: Context, run: Any, request: Commit) -> tuple[dict[str, str | None
     heads: dict[str, str | None] = {}
     latest: dict[str, str | None] = {}
     forks: list[str] = []
-    number: int = 0 if run is None or run["deleted_at"] is not None else run["run"]
+    number = 0 if run is None or run["deleted_at"] is not None else int(run["run"])
     ids = {"account_id": at.account_id, "run": number}
     for change in request.operations:
         if change.op != "put":
@@ -176,20 +220,30 @@ def _heads(at: Context, run: Any, request: Commit) -> tuple[dict[str, str | None
     return heads, forks
 
 
-def _record(at: Context, run: Any, request: Commit, heads: dict[str, str | None]) -> dict[str, int]:
+def _record(
+    at: Context, run: Any, request: Commit, heads: dict[str, str | None], marks: Marks
+) -> dict[str, int]:
     ids = {"account_id": at.account_id, "run": run["run"]}
     # What only a scrubbed value named is not kept.
     for address in _named(request) & request.parts.keys():
         at.tx.run("add_part", **ids, address=address, body=pack(request.parts[address]))
     lanes: dict[str, int] = {}
+    evicted: dict[str, str] = {}
     seqs: dict[str, int] = {}
     seq, status = run["seq"], run["status"]
     for change in request.operations:
         lane = lanes.get(change.lane)
         if lane is None:
-            lane = lanes[change.lane] = _lane(at, ids, change.lane)
+            row = at.tx.one("lane", **ids, name=change.lane) or at.tx.give(
+                "add_lane", **ids, name=change.lane
+            )
+            lane = lanes[change.lane] = int(row["lane"])
+            evicted[change.lane] = row["evicted_through"] or ""
         if change.op == "writes":
-            _add_writes(at, ids, lane, change)
+            # Nothing would ever collect what comes late for a checkpoint that retention removed.
+            late = change.key <= evicted[change.lane]
+            if not late or at.tx.one("seq_by_key", **ids, name=change.lane, key=change.key) is not None:
+                _add_writes(at, ids, lane, change)
         else:
             head = heads[change.lane]
             placed = _put(
@@ -198,15 +252,10 @@ def _record(at: Context, run: Any, request: Commit, heads: dict[str, str | None]
             seqs[change.key] = placed
             seq = max(seq, placed)
         status = change.status or status
-    at.tx.run("advance_adapter_run", **ids, seq=seq, status=status, now=at.now)
+    at.tx.run("advance_adapter_run", **ids, seq=seq, status=status, now=at.now, **marks.after(run))
     _evict(at, run["run"], lanes, before=run["seq"], after=seq)
     at.count_call()
     return seqs
-
-
-def _lane(at: Context, ids: dict[str, int], name: str) -> int:
-    row = at.tx.one("lane", **ids, name=name) or at.tx.give("add_lane", **ids, name=name)
-    return int(row["lane"])
 
 
 def _add_writes(at: Context, ids: dict[str, int], lane: int, change: Change) -> None:
@@ -219,9 +268,15 @@ def _add_writes(at: Context, ids: dict[str, int], lane: int, change: Change) -> 
     )
     packed = pack(body)
     rows = at.tx.all("writes", **ids, lane=lane, key=change.key)
-    if not any(row["body"] == packed for row in rows):
+    same = max((place for place, row in enumerate(rows) if row["body"] == packed), default=None)
+    # The last of a task counts, so what it reported before is added again when something else came between.
+    if same is None or any(_task(row) == change.task_id for row in rows[same + 1 :]):
         n = rows[-1]["n"] + 1 if rows else 0
         at.tx.run("add_write", **ids, lane=lane, key=change.key, n=n, body=packed)
+
+
+def _task(row: Any) -> str:
+    return from_json(unpack(row["body"]))["task_id"]
 
 
 def _put(

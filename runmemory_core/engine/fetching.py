@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from pydantic_core import from_json
 
@@ -28,12 +28,13 @@ def fetch(at: Context, call: Call) -> Reply:
     """One checkpoint, the lane's latest without ``key``; an absent one that retention removed raises."""
     request = call.request
     assert isinstance(request, Fetch)
-    run = _living(at, request.run_id)
-    lane = (
-        None
-        if run is None
-        else at.tx.one("lane", account_id=at.account_id, run=run["run"], name=request.lane)
-    )
+    run = at.run(request.run_id)
+    if run is not None and run["status"] == "expired" and request.key is not None:
+        raise CheckpointGone(
+            f"what run {request.run_id} kept expired at {rfc3339(run['deleted_at'])}: begin it anew without a "
+            "checkpoint, or keep runs longer with expire_after="
+        )
+    run, lane = _place(at, request.run_id, request.lane)
     if run is None or lane is None:
         return {}
     ids = {"account_id": at.account_id, "run": run["run"], "lane": lane["lane"]}
@@ -41,7 +42,8 @@ def fetch(at: Context, call: Call) -> Reply:
         row = at.tx.one("lane_head", **ids)
     else:
         row = at.tx.one("checkpoint_by_key", **ids, key=request.key)
-        if row is None and lane["evicted_through"] is not None and request.key <= lane["evicted_through"]:
+        evicted = lane["evicted_through"] is not None and request.key <= lane["evicted_through"]
+        if (row is None and evicted) or (row is not None and row["thin"]):
             raise CheckpointGone(
                 f"checkpoint {request.key} of run {request.run_id} was removed by retention: "
                 "continue from a newer one, or keep more with keep=",
@@ -78,12 +80,7 @@ def chain(at: Context, call: Call) -> Reply:
     """The checkpoint and its ancestors, newest first, as far as they are kept."""
     request = call.request
     assert isinstance(request, Chain)
-    run = _living(at, request.run_id)
-    lane = (
-        None
-        if run is None
-        else at.tx.one("lane", account_id=at.account_id, run=run["run"], name=request.lane)
-    )
+    run, lane = _place(at, request.run_id, request.lane)
     if run is None or lane is None:
         return {"entries": [], "parts": {}}
     rows = at.tx.all(
@@ -101,6 +98,12 @@ def chain(at: Context, call: Call) -> Reply:
 def _living(at: Context, run_id: str) -> Any:
     run = at.run(run_id)
     return None if run is None or run["deleted_at"] is not None else run
+
+
+def _place(at: Context, run_id: str, lane: str) -> tuple[Any, Any]:
+    """The rows of a run and of a lane in it, each None when there is none."""
+    run = _living(at, run_id)
+    return run, run and at.tx.one("lane", account_id=at.account_id, run=run["run"], name=lane)
 
 
 def _matching(at: Context, request: History, run: Any) -> tuple[list[Any], bool]:
@@ -124,18 +127,29 @@ def _matching(at: Context, request: History, run: Any) -> tuple[list[Any], bool]
         for row in rows:
             if len(found) == request.limit:
                 return found, True
-            if _matches(row["metadata"], request.metadata):
+            if metadata_equals(row["metadata"], request.metadata):
                 found.append(row)
         if not request.metadata or len(rows) < _SEARCHED_AT_ONCE:
             return found, False
         after = (rows[-1]["key"], rows[-1]["run"], rows[-1]["lane"])
 
 
-def _matches(metadata: str, wanted: dict[str, Any]) -> bool:
+def metadata_equals(metadata: str | None, wanted: dict[str, Any]) -> bool:
+    """Whether stored ``metadata`` has every wanted value: a bool is no number, an absent one is no null."""
     if not wanted:
         return True
-    kept: dict[str, Any] = from_json(metadata)
-    return all(kept.get(name) == value for name, value in wanted.items())
+    kept: dict[str, Any] = from_json(metadata or "{}")
+    return all(name in kept and _equals(kept[name], value) for name, value in wanted.items())
+
+
+def _equals(kept: Any, wanted: Any) -> bool:
+    if isinstance(kept, dict) and isinstance(wanted, dict):
+        mine, theirs = cast("dict[str, Any]", kept), cast("dict[str, Any]", wanted)
+        return mine.keys() == theirs.keys() and all(_equals(mine[name], theirs[name]) for name in mine)
+    if isinstance(kept, list) and isinstance(wanted, list):
+        items, others = cast("list[Any]", kept), cast("list[Any]", wanted)
+        return len(items) == len(others) and all(map(_equals, items, others))
+    return kept == wanted and isinstance(kept, bool) == isinstance(wanted, bool)
 
 
 def _cursor(cursor: str | None) -> tuple[str | None, int, int]:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from pydantic_core import from_json
-
-from runmemory_core.engine._context import Context
+from runmemory_core.engine._context import Context, call_hash, find_replay, remember
 from runmemory_core.engine._states import clear_run, collect_parts, drop_call_lanes, trim_lane
+from runmemory_core.engine.fetching import metadata_equals
 from runmemory_core.errors import InvalidRequest, NotFound
 from runmemory_core.model import Reply
 from runmemory_core.operations.calls import Call
 from runmemory_core.operations.storage import CopyRun, DeleteByMetadata, DeleteRun, Prune
+from runmemory_core.policy import admission
 
 
 def delete_run(at: Context, call: Call) -> Reply:
@@ -28,7 +26,7 @@ def delete_run(at: Context, call: Call) -> Reply:
 
 def _bury(at: Context, run: int) -> None:
     clear_run(at.tx, account_id=at.account_id, run=run)
-    at.tx.run("bury_run", account_id=at.account_id, run=run, now=at.now)
+    at.tx.run("bury_run", account_id=at.account_id, run=run, status="deleted", now=at.now)
 
 
 def delete_by_metadata(at: Context, call: Call) -> Reply:
@@ -40,7 +38,7 @@ def delete_by_metadata(at: Context, call: Call) -> Reply:
     for run in at.tx.all("adapter_runs", account_id=at.account_id, adapter=request.adapter):
         ids = {"account_id": at.account_id, "run": run["run"]}
         rows = at.tx.all("run_checkpoints", **ids)
-        doomed = [row for row in rows if _equals(row["metadata"], request.metadata)]
+        doomed = [row for row in rows if metadata_equals(row["metadata"], request.metadata)]
         for row in doomed:
             at.tx.run("delete_writes", **ids, lane=row["lane"], key=row["key"])
             at.tx.run("delete_checkpoint", **ids, seq=row["seq"])
@@ -48,13 +46,14 @@ def delete_by_metadata(at: Context, call: Call) -> Reply:
         if doomed and len(doomed) == len(rows):
             _bury(at, run["run"])
         elif doomed:
-            collect_parts(at, run["run"])
+            _forget_some(at, run["run"])
     return {"count": count}
 
 
-def _equals(metadata: str | None, wanted: dict[str, Any]) -> bool:
-    kept: dict[str, Any] = from_json(metadata or "{}")
-    return all(name in kept and kept[name] == value for name, value in wanted.items())
+def _forget_some(at: Context, run: int) -> None:
+    """What was removed on request is new when it is committed again."""
+    at.tx.run("forget_commits", account_id=at.account_id, run=run)
+    collect_parts(at, run)
 
 
 def copy_run(at: Context, call: Call) -> Reply:
@@ -62,6 +61,10 @@ def copy_run(at: Context, call: Call) -> Reply:
     request = call.request
     assert isinstance(request, CopyRun)
     at.require_acting("copy_run")
+    body = call_hash(request)
+    if (recorded := find_replay(at, request.idempotency_key)) is not None:
+        admission.check_replay(recorded["body"], body)
+        return {"count": int(recorded["number"])}
     source, target = at.run(request.run_id), at.run(request.target_run_id)
     if source is None or source["deleted_at"] is not None:
         raise NotFound(f"there is no run {request.run_id} in this account")
@@ -73,7 +76,7 @@ def copy_run(at: Context, call: Call) -> Reply:
     ids = {"account_id": at.account_id}
     if target is not None:
         at.tx.run("forget_run", **ids, run=target["run"])
-    number = at.tx.one("next_run", **ids)["run"]
+    number = at.tx.give("next_run", **ids)["run"]
     at.tx.run(
         "add_run",
         **ids,
@@ -86,7 +89,9 @@ def copy_run(at: Context, call: Call) -> Reply:
     )
     for what in ("lanes", "checkpoints", "writes", "parts", "done", "progress"):
         at.tx.run(f"copy_{what}", **ids, run=source["run"], target=number)
-    return {"count": len(at.tx.all("run_checkpoints", **ids, run=number))}
+    count = len(at.tx.all("run_checkpoints", **ids, run=number))
+    remember(at, call, run=number, number=count, body=body)
+    return {"count": count}
 
 
 def prune(at: Context, call: Call) -> Reply:
@@ -104,5 +109,5 @@ def prune(at: Context, call: Call) -> Reply:
     lanes = at.tx.all("lanes", account_id=at.account_id, run=run["run"])
     count = sum(trim_lane(at, run["run"], lane["lane"], 1) for lane in lanes)
     drop_call_lanes(at, run["run"])
-    collect_parts(at, run["run"])
+    _forget_some(at, run["run"])
     return {"count": count}

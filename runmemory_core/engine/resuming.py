@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from hashlib import blake2b
 from itertools import islice
 from typing import Any, cast
 
 from pydantic_core import from_json
 
 from runmemory_core.engine import wording
-from runmemory_core.engine._context import Context, check_attempt, find_replay, remember
+from runmemory_core.engine._context import Context, call_hash, check_attempt, find_replay, remember
 from runmemory_core.engine._states import state_text
 from runmemory_core.engine.attempts import begin_attempt, begin_run, record_attempt
 from runmemory_core.errors import CheckpointGone, NotFound, RunMemoryError
@@ -32,21 +31,23 @@ def resume(at: Context, call: Call) -> Reply:
     request = call.request
     assert isinstance(request, Resume)
     run = at.run(request.run_id)
-    if run is not None and run["deleted_at"] is not None and request.peek:
-        run = None
-    if request.peek or (run is not None and run["adapter"] is not None):
-        return answer(at, request, run)
-    body = body_hash(request)
+    known: Any = None if run is not None and run["deleted_at"] is not None else run
+    if looks_only(request) or (known is not None and known["adapter"] is not None):
+        return answer(at, request, known)
+    body = call_hash(request)
     if (recorded := find_replay(at, request.idempotency_key)) is not None:
         # The attempt of then: a worker that was replaced since must not come by the newer one.
         admission.check_replay(recorded["body"], body)
         return answer(at, request, run) | {"attempt": int(recorded["number"]), "replayed": True}
-    if run is None or run["deleted_at"] is not None:
+    if request.seq is not None:
+        _find_asked(at, request, known)  # a refusal begins no attempt
+    if known is None:
         if at.over_quota():
             return answer(at, request, None)
         run = begin_run(at, request.run_id, buried=run)
         record_attempt(at, run)
     else:
+        run = known
         check_attempt(at, run, request.attempt)
         if request.start_over:
             at.check_quota()
@@ -59,22 +60,12 @@ def resume(at: Context, call: Call) -> Reply:
     return answer(at, request, run)
 
 
-def body_hash(request: Resume) -> bytes:
-    """What tells two resumes apart: every argument but the idempotency key."""
-    fields = request.model_dump(exclude={"idempotency_key"}, exclude_unset=True)
-    return blake2b(json.dumps(fields, sort_keys=True).encode(), digest_size=16).digest()
-
-
 # --- the answer -----------------------------------------------------------------------------------------
 
 
 def answer(at: Context, request: Resume, run: Any) -> Reply:
     """What ``run`` left, or that nothing is known of it."""
-    if run is None and request.seq is not None:
-        raise NotFound(
-            f"there is no run {request.run_id} in this account, so no checkpoint {request.seq} of it"
-        )
-    checkpoint = None if run is None else find_checkpoint(at, request, run)
+    checkpoint = _find_asked(at, request, run)
     if run is None or checkpoint is None:
         return _new(at, request, run)
     finished = run["status"] == "finished"
@@ -87,7 +78,7 @@ def answer(at: Context, request: Resume, run: Any) -> Reply:
     )
     status = "finished" if finished else "resumed"
     reply = at.envelope(
-        understood=f"{'look at' if request.peek else 'resume'} run {request.run_id}",
+        understood=f"{'look at' if looks_only(request) else 'resume'} run {request.run_id}",
         job=run["job"] or request.run_id,
         outcome=outcome,
         code=status,
@@ -100,9 +91,22 @@ def answer(at: Context, request: Resume, run: Any) -> Reply:
     return reply | {"checkpoint": _shown(at, checkpoint, text)}
 
 
+def looks_only(request: Resume) -> bool:
+    """Whether no attempt begins: a further page of done is for the attempt that is under way."""
+    return request.peek or request.done_cursor is not None
+
+
+def _find_asked(at: Context, request: Resume, run: Any) -> Any:
+    if run is None and request.seq is not None:
+        raise NotFound(
+            f"there is no run {request.run_id} in this account, so no checkpoint {request.seq} of it"
+        )
+    return None if run is None else find_checkpoint(at, request, run)
+
+
 def _new(at: Context, request: Resume, run: Any) -> Reply:
     reply = at.envelope(
-        understood=f"{'look at' if request.peek else 'resume'} run {request.run_id}",
+        understood=f"{'look at' if looks_only(request) else 'resume'} run {request.run_id}",
         job=(run["job"] if run is not None else None) or request.run_id,
         outcome=f"No checkpoint for {request.run_id} yet: start from the beginning.",
         code="new",
@@ -119,7 +123,7 @@ def find_checkpoint(at: Context, request: Resume, run: Any) -> Any:
     ids = {"account_id": at.account_id, "run": run["run"]}
     if request.seq is not None:
         found = at.tx.one("checkpoint", **ids, seq=request.seq)
-        if found is None:
+        if found is None or found["thin"]:
             raise _missing(at, request.run_id, request.seq, run)
         return found
     if run["adapter"] is not None:
@@ -148,6 +152,9 @@ def _shown(at: Context, checkpoint: Any, text: str) -> Reply:
         "saved_at": rfc3339(checkpoint["saved_at"]),
         "bytes": size,
     } | wording.removed(removed)
+    if checkpoint["lane"]:
+        lanes = at.tx.all("lanes", account_id=at.account_id, run=checkpoint["run"])
+        shown["lane"] = next(row["name"] for row in lanes if row["lane"] == checkpoint["lane"])
     if size <= at.caller.limits.state_bytes:
         shown["state"] = raw(text)
     return shown

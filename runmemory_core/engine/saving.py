@@ -11,7 +11,7 @@ from hashlib import blake2b
 from typing import Any
 
 from runmemory_core.engine import wording
-from runmemory_core.engine._context import Context, check_attempt, find_replay, remember
+from runmemory_core.engine._context import Context, check_attempt, check_tombstone, find_replay, remember
 from runmemory_core.engine._states import collect_parts, state_body, state_text
 from runmemory_core.engine.attempts import Reported, add_asked, begin_run, counts_after
 from runmemory_core.errors import InvalidRequest
@@ -37,17 +37,19 @@ def save_checkpoint(at: Context, call: Call) -> Reply:
         return replayed
     status = request.status or "running"
     if run is not None:
-        admission.check_tombstone(request.run_id, run["deleted_at"], begins_anew=False)
+        check_tombstone(run, begins_anew=False)
         admission.check_owner(request.run_id, run["adapter"], None)
         check_attempt(at, run, request.attempt)
         admission.check_finished(request.run_id, run["status"])
+    else:
+        admission.check_unknown(request.run_id, request.attempt)
     admission.check_expected_seq(request.run_id, request.expected_seq, current=run["seq"] if run else 0)
     if call.state is not None:
         call.state.check_size(at.caller.limits)
     _check_done_count(at, run, request)
     at.check_quota()
     if run is None:
-        run = begin_run(at, request.run_id, job=request.job, attempt=request.attempt or 1)
+        run = begin_run(at, request.run_id, job=request.job)
     return _store(at, run, call, request, status=status, body=body)
 
 

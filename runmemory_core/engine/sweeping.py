@@ -88,7 +88,10 @@ def _sweep_run(tx: Tx, run: Any, plan: Plan, limits: Limits, *, now_ms: int) -> 
         return 0
     if paused and silent_ms <= (retention.kept_for_ms(limits, paused_newest=True) or 0):
         return _keep_newest(tx, run, ids, now_ms=now_ms)
-    return _forget(tx, ids)
+    # What is left says for some time that the run was known: its silence must not look like a new one's.
+    clear_run(tx, account_id=ids["account_id"], run=ids["run"])
+    tx.run("bury_run", **ids, status="expired", now=now_ms)
+    return 1
 
 
 def _forget(tx: Tx, ids: Mapping[str, int]) -> int:

@@ -48,7 +48,10 @@ IdempotencyKey = Annotated[
     ),
 ]
 Attempt = Annotated[
-    int, Field(strict=True, ge=1, description="The attempt that resume returned; stops a stale worker.")
+    int,
+    Field(
+        strict=True, ge=1, le=MAX_COUNT, description="The attempt that resume returned; stops a stale worker."
+    ),
 ]
 Seq = Annotated[int, Field(strict=True, ge=1, le=MAX_COUNT, description="Number of one kept checkpoint.")]
 Status = Annotated[

@@ -7,16 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, cast
 
 from pydantic import ValidationError
-from pydantic_core import ErrorDetails
+from pydantic_core import ErrorDetails, from_json
 
 from runmemory_core.errors import CredentialInName, InvalidJson, InvalidRequest, MalformedBody, StateTooLarge
 from runmemory_core.model import Limits
 from runmemory_core.operations import OPERATIONS, Operation
 from runmemory_core.operations._fields import Request
-from runmemory_core.policy.json_rules import canonical, child_pointer, parse
+from runmemory_core.operations.storage import Commit
+from runmemory_core.operations.tools import SaveCheckpoint
+from runmemory_core.policy.json_rules import canonical, child_pointer, parse, write
 from runmemory_core.policy.redaction import contains_credential, redact
 from runmemory_core.policy.secret_formats import MARKER
 
@@ -73,8 +76,13 @@ def prepare(name: str, arguments: Mapping[str, Any], *, redacts: bool = True, pa
     given = arguments.pop("state", None) if carries_state else None
     request = _validated(operation, arguments)
     _refuse_credentials(arguments)
-    if redacts and carries_state and isinstance(error := arguments.get("error"), str):
-        request = request.model_copy(update={"error": redact(error).value})
+    if isinstance(request, Commit):
+        for number, change in enumerate(request.operations):
+            _refuse_credentials({"step": change.step}, under=f"operations/{number}/")
+    if isinstance(request, SaveCheckpoint):
+        request = _checked_save(request, redacts=redacts)
+    if not parsed and operation.group == "store":
+        _check_json(request)
     if given is None:
         return Call(operation, request, redacts=redacts)
     notices: tuple[str, ...] = ()
@@ -82,6 +90,37 @@ def prepare(name: str, arguments: Mapping[str, Any], *, redacts: bool = True, pa
         given, notices = _state_in_string(given), (STRING_STATE,)
     state = prepare_state(given, redacts=redacts, parsed=parsed or bool(notices))
     return Call(operation, request, state, notices, redacts)
+
+
+def _checked_save(request: SaveCheckpoint, *, redacts: bool) -> SaveCheckpoint:
+    """The save with credentials removed from ``error``; one in an id of ``done`` is refused, since ids are names."""
+    if contains_credential("\n".join(request.done or ())):
+        number = next((n for n, item in enumerate(request.done or ()) if contains_credential(item)), 0)
+        raise _credential(f"done/{number}", f"done.{number}")
+    if request.error is None or not redacts:
+        return request
+    return request.model_copy(update={"error": redact(request.error).value})
+
+
+def _check_json(request: Request) -> None:
+    """Raise `InvalidJson` for what JSON cannot hold; a body that came over HTTP was read from JSON already."""
+    values: list[tuple[str, Any]] = [("/metadata", getattr(request, "metadata", None))]
+    if isinstance(request, Commit):
+        for number, change in enumerate(request.operations):
+            where = f"/operations/{number}"
+            values += [(where, [change.lane, change.key, change.step, change.task_id, change.task_path])]
+            values += [(f"{where}/metadata", change.metadata), (f"{where}/extra", change.extra)]
+            values += [(f"{where}/state", [channel, node]) for channel, node in change.state]
+            values += [(f"{where}/writes", [channel, node]) for _, channel, node in change.writes]
+        values += [(f"/parts/{name}", text) for name, text in request.parts.items() if not text.isascii()]
+    given = [value for _, value in values]
+    try:
+        if from_json(write(given), allow_inf_nan=False) == given:
+            return
+    except (ValueError, TypeError, RecursionError):
+        pass  # the loop below says what and where
+    for pointer, value in values:
+        canonical(value, pointer=pointer)
 
 
 def prepare_state(state: object, *, redacts: bool = True, parsed: bool = False) -> PreparedState:
@@ -134,20 +173,28 @@ def _validated(operation: Operation, arguments: dict[str, Any]) -> Request:
     try:
         return operation.request.model_validate(arguments)
     except ValidationError as error:
-        found = dict(_finding(operation, details) for details in error.errors(include_url=False))
-        pointers = {f"/{where.replace('.', '/')}": words for where, words in found.items()}
+        errors = error.errors(include_url=False)
+        found = dict(_finding(operation, details) for details in errors)
+        pointers = {
+            reduce(child_pointer, details["loc"] or ("request",), ""): _finding(operation, details)[1]
+            for details in errors
+        }
         detail = "; ".join(f"{where} {words}" for where, words in list(found.items())[:5])
         raise InvalidRequest(detail, pointers=pointers) from None
 
 
-def _refuse_credentials(arguments: Mapping[str, Any]) -> None:
+def _refuse_credentials(arguments: Mapping[str, Any], *, under: str = "") -> None:
     for name in ("run_id", "step", "next_step", "job", "target_run_id"):
         value = arguments.get(name)
         if isinstance(value, str) and contains_credential(value):
-            raise CredentialInName(
-                f"{name} contains a credential; names are shown in lists and logs: use a plain label",
-                pointers={f"/{name}": "contains a credential"},
-            )
+            raise _credential(f"{under}{name}", name)
+
+
+def _credential(pointer: str, name: str) -> CredentialInName:
+    return CredentialInName(
+        f"{name} contains a credential; names are shown in lists and logs: use a plain label",
+        pointers={f"/{pointer}": "contains a credential"},
+    )
 
 
 def _finding(operation: Operation, details: ErrorDetails) -> tuple[str, str]:

@@ -15,6 +15,7 @@ from runmemory_core.model import RunStatus
 from runmemory_core.operations._fields import (
     Absent,
     Attempt,
+    IdempotencyKey,
     Key,
     Lane,
     Limit,
@@ -55,6 +56,7 @@ class Change(Request):
 class Claim(Request):
     run_id: RunId
     adapter: Name
+    idempotency_key: IdempotencyKey | Absent = None
 
 
 class Commit(Request):
@@ -63,6 +65,7 @@ class Commit(Request):
     operations: Annotated[list[Change], Field(min_length=1, max_length=10_000)]
     parts: dict[Address, str] = Field(default_factory=dict)
     attempt: Attempt | Absent = None
+    idempotency_key: IdempotencyKey | Absent = None
     linear: bool = False
     """Refuse a new checkpoint whose parent is not the latest of its lane, as `SeqConflict`."""
 
@@ -107,6 +110,7 @@ class DeleteByMetadata(Request):
 class CopyRun(Request):
     run_id: RunId
     target_run_id: RunId
+    idempotency_key: IdempotencyKey | Absent = None
 
 
 class Prune(Request):
@@ -153,13 +157,14 @@ class CommitReply(Shown):
     """``missing`` lists part addresses the service lacks; then nothing of the commit was recorded.
 
     ``forks`` names the new checkpoints whose parent was not the latest of their lane; ``usage`` is there where
-    the calls of a day are limited.
+    the calls of a day are limited; ``replayed`` says that the same commit was recorded before.
     """
 
     seqs: dict[str, int] = Field(default_factory=dict)
     forks: list[str] = Field(default_factory=list)
     usage: Usage | None = None
     missing: list[str] = Field(default_factory=list)
+    replayed: bool = False
 
 
 class FetchReply(Shown):

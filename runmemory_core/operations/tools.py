@@ -94,7 +94,10 @@ class SaveCheckpoint(Request):
     job: Job | Absent = None
     idempotency_key: IdempotencyKey | Absent = None
     expected_seq: (
-        Annotated[int, Field(strict=True, ge=0, description="Refuse unless this is the run's latest seq.")]
+        Annotated[
+            int,
+            Field(strict=True, ge=0, le=MAX_COUNT, description="Refuse unless this is the run's latest seq."),
+        ]
         | Absent
     ) = None
 

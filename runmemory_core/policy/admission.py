@@ -26,11 +26,22 @@ def check_replay(recorded: bytes, body: bytes) -> None:
         )
 
 
-def check_tombstone(run_id: str, deleted_at: int | None, *, begins_anew: bool) -> None:
-    """Raise for a late write to a deleted run."""
+def check_tombstone(run_id: str, deleted_at: int | None, *, begins_anew: bool, expired: bool = False) -> None:
+    """Raise for a late write to a deleted run, or to one of which all expired."""
     if deleted_at is not None and not begins_anew:
+        what = "expired" if expired else "was deleted"
         raise RunDeleted(
-            f"run {run_id} was deleted at {rfc3339(deleted_at)}: call resume to begin it anew, or use another run_id"
+            f"run {run_id} {what} at {rfc3339(deleted_at)}: call resume to begin it anew, or use another run_id"
+        )
+
+
+def check_unknown(run_id: str, attempt: int | None) -> None:
+    """Raise for an attempt of a run that does not exist, beyond the first."""
+    if attempt is not None and attempt != 1:
+        raise StaleAttempt(
+            f"there is no run {run_id}, so attempt {attempt} of it does not exist: call resume first",
+            attempt=attempt,
+            current_attempt=0,
         )
 
 

@@ -8,6 +8,7 @@ user's own names. The forms are those of the LangGraph adapter's bridge: ``ext``
 
 from __future__ import annotations
 
+import re
 from typing import Any, NamedTuple, cast
 
 from runmemory_core.policy.redaction import Mode, Redacted, redact
@@ -18,6 +19,7 @@ TAG = "$lg"
 _HELD = {"ext": ("value", "data"), "map": ("items",), "b64": ("data",), "json": ("text",)}
 _NUMBERS = frozenset({"int", "float"})
 _SOME_NUMBER = 0
+_NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?|inf(?:inity)?|nan)", re.IGNORECASE)
 
 
 class _Opened(NamedTuple):
@@ -60,9 +62,18 @@ def _open(container: Any, key: str | int, opened: list[_Opened]) -> None:
 
 
 def _field(tag: dict[str, Any]) -> str | None:
-    if tag[TAG] in _NUMBERS:
-        return "value"
-    return next((field for field in _HELD.get(tag[TAG], ()) if field in tag), None)
+    kind = tag[TAG]
+    if not isinstance(kind, str):
+        return None
+    if kind in _NUMBERS:
+        return "value" if _is_number(tag) else None
+    return next((field for field in _HELD.get(kind, ()) if field in tag), None)
+
+
+def _is_number(tag: dict[str, Any]) -> bool:
+    """Whether the tag holds a number's text and nothing beside it, so that there is nothing to look for."""
+    text = tag.get("value")
+    return tag.keys() == {TAG, "value"} and isinstance(text, str) and _NUMBER.fullmatch(text) is not None
 
 
 def _close(place: _Opened) -> None:

@@ -77,6 +77,8 @@ def conversation(where: str, *, jitter: Iterator[float] | None = None, read: Rea
                 raise RuntimeError("a driver reports an Answer or a Failure for each Send")
         if pause is not None:
             yield Pause(min(LONGEST_PAUSE_SECONDS, max(wait or 0.0, pause * next(factors))))
+    if isinstance(answer, Answer) and (described := _object(answer.body)) is not None and "code" in described:
+        raise from_problem(described)  # the service was reached, and said what hinders it
     tries = len(PAUSES_SECONDS) + 1
     raise Unavailable(
         f"{where} cannot be reached: {problem}, {tries} times. Nothing was confirmed: check the URL and that "

@@ -23,7 +23,7 @@ from runmemory_core import (
     Unauthorized,
     Unavailable,
 )
-from runmemory_core.errors import StoreFull
+from runmemory_core.errors import StoreBusy, StoreFull
 from runmemory_core.transports import retries
 from runmemory_core.transports.retries import Answer, Failure, Pause, Send, conversation
 
@@ -222,3 +222,16 @@ def test_a_key_that_no_key_can_be_is_refused_before_it_is_sent() -> None:
         with pytest.raises(Unauthorized, match="copy it again") as refusal:
             Client("https://memory.example", api_key=key)
         assert key not in refusal.value.detail
+
+
+def test_a_service_that_stays_busy_is_told_in_its_own_words() -> None:
+    problem = b'{"code":"store_busy","detail":"another process held the database","retry_after":2}'
+    commands = conversation("https://host")
+
+    def carry_out() -> None:
+        report = None
+        while True:
+            report = Answer(503, {}, problem) if isinstance(commands.send(report), Send) else None
+
+    with pytest.raises(StoreBusy, match="another process held the database"):
+        carry_out()

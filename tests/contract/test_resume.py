@@ -264,3 +264,25 @@ def test_the_outcome_says_where_how_much_and_how_long(face: Face, client: Client
         'Resuming invoice-import after "imported invoice 312 of 400": '
         "312 done, about 30 minutes not repeated (estimate)."
     )
+
+
+@pytest.mark.rule("RES-04")
+def test_a_further_page_of_done_begins_no_attempt(face: Face) -> None:
+    client = face.client(limits=Limits(done_page=2))
+    client.save_checkpoint("import", "one", done=["a", "b", "c"])
+    first = client.resume("import")
+    before = face.dump()
+    rest = client.resume("import", done_cursor=first.done_cursor)
+    assert (rest.done, rest.attempt) == (["c"], first.attempt)
+    assert face.dump() == before
+    assert client.save_checkpoint("import", "two", attempt=first.attempt).saved
+
+
+@pytest.mark.rule("RES-14")
+def test_a_resume_of_a_missing_seq_begins_no_attempt(face: Face, client: Client) -> None:
+    client.save_checkpoint("import", "one")
+    before = face.dump()
+    for run_id in ("import", "unknown"):
+        with pytest.raises(NotFound):
+            client.resume(run_id, seq=99)
+    assert face.dump() == before

@@ -19,6 +19,7 @@ from runmemory_core import (
     StaleAttempt,
     StateTooLarge,
 )
+from runmemory_core.errors import CredentialInName
 from runmemory_core.model import Limits
 from tests.contract.faces import HOUR, MINUTE, Face, checkpoint_of
 
@@ -169,9 +170,18 @@ def test_a_replaced_attempt_is_refused_with_the_time_of_the_takeover(face: Face,
 
 
 @pytest.mark.rule("SAV-11")
-def test_a_worker_that_outlives_its_run_goes_on_with_its_attempt(client: Client) -> None:
-    assert client.save_checkpoint("forgotten", "one", attempt=3).attempt == 3
-    assert client.save_checkpoint("forgotten", "two", attempt=3).seq == 2
+def test_a_run_that_does_not_exist_adopts_no_attempt(face: Face, client: Client) -> None:
+    client.save_checkpoint("import", "one")
+    before = face.dump()
+    with pytest.raises(StaleAttempt, match="there is no run forgotten, so attempt 3 of it does not exist"):
+        client.save_checkpoint("forgotten", "one", attempt=3)
+    for argument in ("attempt", "expected_seq"):
+        with pytest.raises(
+            InvalidRequest, match=f"{argument} should be less than or equal to 9007199254740992"
+        ):
+            client.save_checkpoint("import", "two", **{argument: 2**70})
+    assert face.dump() == before
+    assert client.save_checkpoint("forgotten", "one", attempt=1).attempt == 1
 
 
 @pytest.mark.rule("SAV-12")
@@ -222,6 +232,29 @@ def test_a_key_counts_for_all_operations_and_for_a_week_at_least(face: Face, cli
         client.resume("import", idempotency_key="k")
 
 
+@pytest.mark.rule("SAV-14")
+def test_an_answer_of_before_a_run_was_cleared_is_not_given_again(client: Client) -> None:
+    def save() -> tuple[bool, int | None]:
+        reply = client.save_checkpoint("import", "one", state={"a": 1}, idempotency_key="k")
+        return reply.replayed, reply.seq
+
+    def kept() -> list[int]:
+        return [row.seq for row in client.list_checkpoints("import").checkpoints]
+
+    client.save_checkpoint("other", "one", state={"who": "other"})
+    assert [save(), save()] == [(False, 1), (True, 1)]
+    client.store.delete_run("import")
+    with pytest.raises(RunDeleted):
+        save()
+    client.resume("import")
+    assert (save(), kept()) == ((False, 1), [1])
+    client.resume("import", start_over=True)
+    assert (save(), kept()) == ((False, 2), [2, 1])
+    client.store.delete_run("import")
+    client.store.copy_run("other", target_run_id="import")
+    assert (save(), kept()) == ((False, 2), [2, 1])
+
+
 @pytest.mark.rule("SAV-15")
 def test_a_key_with_another_body_is_refused(face: Face, client: Client) -> None:
     client.save_checkpoint("import", "one", state={"a": 1}, idempotency_key="k")
@@ -267,9 +300,9 @@ def test_a_replay_is_remembered_under_its_own_key_too(client: Client) -> None:
 def test_admission_looks_in_its_order(face: Face) -> None:
     client = face.client()
     tight = face.client(limits=Limits(calls_a_day=4, state_bytes=100))
-    client.save_checkpoint("gone", "one", idempotency_key="replay")
+    client.save_checkpoint("gone", "one")
     client.store.delete_run("gone")
-    client.save_checkpoint("import", "one")
+    client.save_checkpoint("import", "one", attempt=1, idempotency_key="replay")
     client.resume("import")
     client.resume("other")
 
@@ -277,7 +310,7 @@ def test_admission_looks_in_its_order(face: Face) -> None:
         state = {"text": text}
         return tight.save_checkpoint(run_id, "two", state=state, attempt=attempt, expected_seq=expected_seq)
 
-    assert tight.save_checkpoint("gone", "one", idempotency_key="replay").seq == 1
+    assert tight.save_checkpoint("import", "one", attempt=1, idempotency_key="replay").seq == 1
     with pytest.raises(RunDeleted):
         save("gone")
     with pytest.raises(StaleAttempt):
@@ -299,3 +332,18 @@ def test_order_is_seq_whatever_the_clock_does(face: Face, client: Client) -> Non
     assert checkpoint_of(reply).step == "step 3"
     assert "under a second not repeated" in reply.outcome
     assert [row.seq for row in client.list_checkpoints("import").checkpoints] == [3, 2, 1]
+
+
+@pytest.mark.rule("RED-02")
+def test_a_credential_in_an_error_is_removed_and_in_a_done_id_refused(face: Face, client: Client) -> None:
+    key = "sk-ant-" + "api03-" + "Zx8Qw3Er5Ty7Ui9Op1As" * 4
+    client.save_checkpoint("import", "one", status="failed", error=f"401 for {key}")
+    assert key not in "\n".join(face.dump())
+    assert "401 for [removed]" in "\n".join(face.dump())
+    with pytest.raises(CredentialInName) as refusal:
+        client.save_checkpoint("import", "two", done=["a", "b", key])
+    assert list(refusal.value.pointers) == ["/done/2"]
+    change = {"op": "put", "key": "a", "state": [], "step": key}
+    with pytest.raises(CredentialInName) as refusal:
+        client.store.commit("graph", "langgraph", operations=[change], parts={})
+    assert list(refusal.value.pointers) == ["/operations/0/step"]

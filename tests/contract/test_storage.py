@@ -1,15 +1,68 @@
-"""The storage interface: commits, and reading what they stored."""
+"""The storage interface: what adapters write and read."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
+from pydantic_core import from_json
 
-from runmemory_core import CheckpointGone, Client, InvalidRequest, StateTooLarge, parts
+from runmemory_core import (
+    AdapterRun,
+    CheckpointGone,
+    Client,
+    InvalidJson,
+    InvalidRequest,
+    NotFound,
+    OverQuota,
+    RunDeleted,
+    StaleAttempt,
+    StateTooLarge,
+    parts,
+)
 from runmemory_core.model import Limits
-from tests.contract.commits import GRAPH, NO_ADDRESS, addressed, commit, fetched, keys, put, state_of, writes
-from tests.contract.faces import Face
+from runmemory_core.operations.storage import CommitReply, Entry, FetchReply
+from tests.contract.faces import Face, HttpFace
+
+GRAPH = "langgraph"
+NO_ADDRESS = "A" * 22
+
+
+def put(key: str, state: Mapping[str, Any], texts: dict[str, str], **more: Any) -> dict[str, Any]:
+    """A put of ``state``, whose parts are added to ``texts``."""
+    return {"op": "put", "key": key, "state": parts.split_object(state, texts)["o"], **more}
+
+
+def writes(key: str, *values: Any, task_id: str = "task", **more: Any) -> dict[str, Any]:
+    results = [[index, "channel", {"=": value}] for index, value in enumerate(values)]
+    return {"op": "writes", "key": key, "task_id": task_id, "writes": results, **more}
+
+
+def addressed(text: str) -> dict[str, str]:
+    return {parts.address(text): text}
+
+
+def commit(
+    client: Client, *operations: dict[str, Any], texts: Mapping[str, str] | None = None, **more: Any
+) -> CommitReply:
+    return client.store.commit("graph", GRAPH, operations=operations, parts=texts or {}, **more)
+
+
+def state_of(entry: Entry | None, texts: Mapping[str, str]) -> dict[str, Any]:
+    assert entry is not None
+    state: dict[str, Any] = from_json(parts.join({"o": entry.body.state}, texts.__getitem__))
+    return state
+
+
+def fetched(reply: FetchReply) -> Entry:
+    assert reply.entry is not None
+    return reply.entry
+
+
+def keys(entries: Sequence[Entry]) -> list[str]:
+    return [entry.key for entry in entries]
 
 
 @pytest.mark.rule("STO-01")
@@ -97,6 +150,70 @@ def test_repeating_a_commit_changes_nothing_and_a_key_keeps_its_seq(face: Face, 
     reply = client.store.fetch("graph", key="a")
     assert state_of(reply.entry, reply.parts) == {"x": 3}
     assert commit(client, put("c", {}, {})).seqs == {"c": 3}
+
+
+@pytest.mark.rule("STO-04")
+def test_a_commit_that_comes_again_is_free_and_changes_nothing(face: Face) -> None:
+    client = face.client(limits=Limits(calls_a_day=3))
+    first = {"operations": [put("a", {"x": 1}, {}), writes("a", 1)], "parts": {}, "idempotency_key": "first"}
+    second = {
+        "operations": [put("a", {"x": 2}, {}), writes("a", 2)],
+        "parts": {},
+        "idempotency_key": "second",
+    }
+    call = partial(client.store.commit, "graph", GRAPH)
+    assert (call(**first).replayed, call(**first).replayed, call(**second).replayed) == (False, True, False)
+    late = call(**first)
+    assert (late.replayed, late.seqs) == (True, {"a": 1})
+    reply = client.store.fetch("graph")
+    assert state_of(reply.entry, reply.parts) == {"x": 2}
+    assert [each.writes[0][2]["="] for each in fetched(reply).writes] == [1, 2]
+    assert client.usage_and_upgrade().usage.used == 2
+    commit(client, put("b", {}, {}))
+    assert commit(client, put("b", {}, {})).replayed
+    with pytest.raises(OverQuota):
+        commit(client, put("c", {}, {}))
+    assert call(**second).replayed
+    client.store.delete_by_metadata(GRAPH, metadata={"none": 1})
+    client.store.delete_run("graph")
+    with pytest.raises(OverQuota):
+        call(**second)
+
+
+@pytest.mark.rule("STO-03")
+def test_the_last_that_a_task_reports_is_the_newest(client: Client) -> None:
+    commit(client, put("a", {}, {}))
+    for value in ("A", "B", "A", "A"):
+        commit(client, writes("a", value))
+        commit(client, writes("a", "of another task", task_id="other"))
+    found = [each for each in fetched(client.store.fetch("graph")).writes if each.task_id == "task"]
+    assert [each.writes[0][2]["="] for each in found] == ["A", "B", "A"]
+
+
+@pytest.mark.rule("STO-11", "STO-15")
+def test_a_claim_and_a_copy_that_come_again_answer_the_same(client: Client) -> None:
+    commit(client, put("a", {}, {}))
+    claims = [client.store.claim("graph", GRAPH, idempotency_key="claim").attempt for _ in range(2)]
+    assert claims == [2, 2]
+    assert client.store.claim("graph", GRAPH).attempt == 3
+    copies = [
+        client.store.copy_run("graph", target_run_id="copy", idempotency_key="copy").count for _ in range(2)
+    ]
+    assert copies == [1, 1]
+    with pytest.raises(InvalidRequest, match="run copy exists already"):
+        client.store.copy_run("graph", target_run_id="copy")
+
+
+@pytest.mark.rule("STO-15", "STO-16")
+def test_a_claim_does_not_bring_a_deleted_run_back(face: Face, client: Client) -> None:
+    commit(client, put("a", {}, {}))
+    client.store.delete_run("graph")
+    before = face.dump()
+    with pytest.raises(RunDeleted):
+        client.store.claim("graph", GRAPH)
+    with pytest.raises(StaleAttempt, match="there is no run unknown"):
+        client.store.commit("unknown", GRAPH, operations=[put("a", {}, {})], parts={}, attempt=4)
+    assert face.dump() == before
 
 
 @pytest.mark.rule("STO-06")
@@ -220,11 +337,168 @@ def test_an_evicted_key_is_gone_and_the_newest_of_a_lane_stays(face: Face) -> No
 
 @pytest.mark.rule("STO-10")
 def test_ancestors_that_a_delta_channel_needs_stay(face: Face) -> None:
-    client = face.client(limits=Limits(keep=1))
+    client = face.client(limits=Limits(keep=2))
     for number in range(6):
-        metadata = {"counters_since_delta_snapshot": {"messages": [1, number % 4]}}
-        commit(client, put(f"k{number}", {}, {}, metadata=metadata))
+        parent = {"parent": f"k{number - 2}"} if number > 1 else {}  # two branches side by side
+        metadata = {"counters_since_delta_snapshot": {"messages": [1, number % 4], "odd": "value"}}
+        commit(client, put(f"k{number}", {}, {}, metadata=metadata, **parent), writes(f"k{number}", number))
     assert keys(client.store.history("graph").entries) == ["k5", "k4"]
+    assert [row.seq for row in client.list_checkpoints("graph").checkpoints] == [6, 5]
+    chain = client.store.chain("graph", key="k5").entries
+    assert [(entry.key, len(entry.writes)) for entry in chain] == [("k5", 1), ("k3", 1)]
+    for key in ("k3", "k2"):
+        with pytest.raises(CheckpointGone):
+            client.store.fetch("graph", key=key)
+    with pytest.raises(CheckpointGone, match="the oldest kept is 5"):
+        client.resume("graph", seq=4)
+    for number in range(6, 9):
+        commit(client, put(f"k{number}", {}, {}, parent=f"k{number - 1}"))
+    assert keys(client.store.chain("graph", key="k8").entries) == ["k8", "k7"]
+
+
+@pytest.mark.rule("STO-11")
+def test_a_copied_run_is_whole_and_goes_on_by_itself(client: Client) -> None:
+    texts: dict[str, str] = {}
+    chat = [f"message {n} " * 30 for n in range(50)]
+    commit(client, put("a", {"chat": chat}, texts), writes("a", 1), put("b", {}, {}, lane="sub"), texts=texts)
+    assert client.store.copy_run("graph", target_run_id="copy").count == 2
+    reply = client.store.fetch("copy")
+    assert state_of(reply.entry, reply.parts) == {"chat": chat}
+    assert len(fetched(reply).writes) == 1
+    assert client.store.commit("copy", GRAPH, operations=[put("c", {}, {})], parts={}).seqs == {"c": 3}
+    client.store.delete_run("graph")
+    assert keys(client.store.history("copy").entries) == ["c", "b", "a"]
+    with pytest.raises(InvalidRequest, match="run copy exists already"):
+        client.store.copy_run("copy", target_run_id="copy")
+    with pytest.raises(NotFound):
+        client.store.copy_run("graph", target_run_id="other")
+    assert client.store.copy_run("copy", target_run_id="graph").count == 3
+
+
+@pytest.mark.rule("STO-11")
+def test_a_copied_run_of_the_five_tools_keeps_state_and_done(client: Client) -> None:
+    client.save_checkpoint("import", "one", state={"a": 1}, done=["a"])
+    client.resume("import", start_over=True)
+    client.save_checkpoint(
+        "import", "two", state={"b": ["text " * 1_000]}, done=["b", "c"], next_step="three"
+    )
+    client.store.copy_run("import", target_run_id="copy")
+    original, copy = (client.resume(run_id) for run_id in ("import", "copy"))
+    assert copy.checkpoint == original.checkpoint
+    assert (copy.done, copy.done_count, copy.attempt) == (["b", "c"], 2, 2)
+    assert client.save_checkpoint("copy", "three", done=["c", "d"]).seq == 3
+    assert client.resume("copy").done == ["b", "c", "d"]
+    assert client.resume("import").done == ["b", "c"]
+
+
+@pytest.mark.rule("STO-12")
+def test_prune_keeps_the_latest_of_each_lane(client: Client) -> None:
+    texts: dict[str, str] = {}
+    for number in range(4):
+        for lane in ("", "sub"):
+            change = put(f"k{number}", {"text": f"{lane}{number} " * 100}, texts, lane=lane)
+            commit(client, change, writes(f"k{number}", number, lane=lane), texts=texts)
+    assert client.store.prune("graph").count == 6
+    assert keys(client.store.history("graph").entries) == ["k3", "k3"]
+    reply = client.store.fetch("graph", lane="sub")
+    assert state_of(reply.entry, reply.parts) == {"text": "sub3 " * 100}
+    with pytest.raises(CheckpointGone):
+        client.store.fetch("graph", key="k2")
+    assert client.store.prune("graph", strategy="delete").count == 2
+    assert client.store.history("graph").entries == []
+    assert client.store.prune("unknown").count == 0
+
+
+@pytest.mark.rule("STO-10")
+def test_writes_for_a_checkpoint_that_retention_removed_are_not_kept(face: Face) -> None:
+    client = face.client(limits=Limits(keep=1))
+    commit(client, put("a", {}, {}), put("b", {}, {}, parent="a"))
+    commit(client, writes("a", 1))
+    assert not any('INTO "writes"' in line for line in face.dump())
+    assert commit(client, writes("b", 1)).missing == []
+    assert len(fetched(client.store.fetch("graph")).writes) == 1
+
+
+@pytest.mark.rule("STO-08")
+def test_a_bool_in_a_filter_is_no_number(client: Client) -> None:
+    commit(client, put("a", {}, {}, metadata={"step": 1, "in": [{"x": 1}]}))
+    for metadata in ({"step": True}, {"in": [{"x": True}]}, {"absent": None}):
+        assert client.store.history("graph", metadata=metadata).entries == []
+    assert len(client.store.history("graph", metadata={"step": 1, "in": [{"x": 1}]}).entries) == 1
+
+
+@pytest.mark.rule("STO-13")
+def test_only_what_equals_the_metadata_is_deleted(client: Client) -> None:
+    texts: dict[str, str] = {}
+    for run_id in ("one", "two"):
+        for number in range(3):
+            metadata = {"run": f"{run_id} {number % 2}"} | ({"extra": None} if number == 1 else {})
+            change = put(f"k{number}", {"text": f"{number} " * 200}, texts, metadata=metadata)
+            client.store.commit(run_id, GRAPH, operations=[change, writes(f"k{number}", 1)], parts=texts)
+    client.store.commit("three", "crew", operations=[put("k0", {}, {}, metadata={"run": "one 0"})], parts={})
+    assert client.store.delete_by_metadata(GRAPH, metadata={"missing": None}).count == 0
+    assert client.store.delete_by_metadata(GRAPH, metadata={"run": "one 0", "extra": None}).count == 0
+    assert client.store.delete_by_metadata(GRAPH, metadata={"run": "one 0"}).count == 2
+    assert keys(client.store.history("one").entries) == ["k1"]
+    reply = client.store.fetch("one")
+    assert state_of(reply.entry, reply.parts) == {"text": "1 " * 200}
+    assert len(client.store.history("two").entries) == 3
+    assert len(client.store.history("three").entries) == 1
+    assert client.store.delete_by_metadata(GRAPH, metadata={"run": "one 1"}).count == 1
+    with pytest.raises(RunDeleted):
+        client.store.commit("one", GRAPH, operations=[put("k9", {}, {}, parent="k1")], parts={})
+    with pytest.raises(InvalidRequest):
+        client.store.delete_by_metadata(GRAPH, metadata={})
+
+
+@pytest.mark.rule("STO-14")
+def test_a_run_is_written_by_one_adapter_or_by_the_five_tools(face: Face, client: Client) -> None:
+    commit(client, put("a", {}, {}))
+    client.save_checkpoint("import", "one")
+    before = face.dump()
+    with pytest.raises(AdapterRun, match="run graph is written by the langgraph adapter"):
+        client.save_checkpoint("graph", "one")
+    with pytest.raises(AdapterRun, match="run import is written by the five tools"):
+        client.store.commit("import", GRAPH, operations=[put("a", {}, {})], parts={})
+    with pytest.raises(AdapterRun):
+        client.store.claim("import", GRAPH)
+    with pytest.raises(AdapterRun):
+        client.store.commit("graph", "crew", operations=[put("a", {}, {})], parts={})
+    assert face.dump() == before
+
+
+@pytest.mark.rule("STO-15")
+def test_a_commit_with_a_replaced_attempt_is_refused(face: Face, client: Client) -> None:
+    first = client.store.claim("graph", GRAPH).attempt
+    commit(client, put("a", {}, {}), attempt=first)
+    assert client.store.claim("graph", GRAPH).attempt == first + 1
+    before = face.dump()
+    with pytest.raises(StaleAttempt):
+        commit(client, put("b", {}, {}), attempt=first)
+    assert face.dump() == before
+    assert commit(client, put("b", {}, {}), attempt=first + 1).seqs == {"b": 2}
+    assert commit(client, put("c", {}, {})).seqs == {"c": 3}
+
+
+@pytest.mark.rule("STO-16")
+def test_a_late_commit_to_a_deleted_run_is_refused_and_a_first_one_begins_it_anew(
+    face: Face, client: Client
+) -> None:
+    texts: dict[str, str] = {}
+    first = put("a", {"text": "x" * 500}, texts)
+    commit(client, first, texts=texts)
+    client.store.delete_run("graph")
+    before = face.dump()
+    for late in (put("b", {}, {}, parent="a"), writes("a", 1)):
+        with pytest.raises(RunDeleted):
+            commit(client, late)
+    assert client.store.fetch("graph").entry is None
+    assert client.store.history("graph").entries == []
+    assert face.dump() == before
+    # The parts went with the run, so they are needed again.
+    assert commit(client, first).missing == list(texts)
+    assert commit(client, first, texts=texts).seqs == {"a": 1}
+    assert keys(client.store.history("graph").entries) == ["a"]
 
 
 @pytest.mark.rule("STO-17")
@@ -278,3 +552,79 @@ def test_a_part_or_node_of_no_known_form_is_refused(face: Face, client: Client) 
     with pytest.raises(InvalidRequest):
         commit(client, put("b", {}, {}), texts={"short": '"x"'})
     assert face.dump() == before
+
+
+@pytest.mark.rule("STO-19")
+def test_accounts_see_nothing_of_each_other(face: Face) -> None:
+    mine, other = face.client(account="mine"), face.client(account="other")
+    for client, text in ((mine, "mine"), (other, "other")):
+        client.save_checkpoint("import", "one", state={"text": text}, done=[text], idempotency_key="k")
+        texts: dict[str, str] = {}
+        commit(client, put("a", {"text": text * 100}, texts, metadata={"a": 1}), texts=texts)
+    assert other.resume("import", peek=True).done == ["other"]
+    assert len(mine.list_checkpoints().checkpoints) == 2
+    assert mine.weekly_report().numbers["runs"] == 2
+    assert [entry.run_id for entry in mine.store.history().entries] == ["graph"]
+    mine.save_checkpoint("private", "one")
+    with pytest.raises(NotFound):
+        other.list_checkpoints("private")
+    with pytest.raises(NotFound):
+        other.store.copy_run("private", target_run_id="copy")
+    assert {run.run_id for run in other.resume("new").unfinished} == {"graph", "import"}
+    assert mine.store.delete_by_metadata(GRAPH, metadata={"a": 1}).count == 1
+    assert mine.store.delete_run("import").count == 1
+    assert other.resume("import", peek=True).done == ["other"]
+    reply = other.store.fetch("graph")
+    assert state_of(reply.entry, reply.parts) == {"text": "other" * 100}
+
+
+@pytest.mark.rule("STO-18")
+def test_what_json_cannot_hold_is_refused_before_it_is_kept(face: Face, client: Client) -> None:
+    commit(client, put("a", {}, {}))
+    before = face.dump()
+    refused = {
+        "/operations/0/metadata/x": put("b", {}, {}, metadata={"x": float("nan")}),
+        "/operations/0/metadata/y": put("b", {}, {}, metadata={"y": "\ud800"}),
+        "/operations/0/state/1/=": put("b", {}, {}) | {"state": [["x", {"=": float("inf")}]]},
+    }
+    for pointer, change in refused.items():
+        with pytest.raises(InvalidJson) as refusal:
+            commit(client, change)
+        assert list(refusal.value.pointers) == [pointer]
+    with pytest.raises(InvalidJson, match="half a surrogate pair"):
+        commit(client, put("b", {}, {}), texts={NO_ADDRESS: '"\ud800"'})
+    for broken in ("[1", "NaN", "[" * 300 + "]" * 300):
+        change = {"op": "put", "key": "b", "state": [["x", {"p": parts.address(broken)}]]}
+        with pytest.raises(InvalidJson, match="is named as a whole value and is not JSON"):
+            commit(client, change, texts=addressed(broken))
+    with pytest.raises(StateTooLarge, match="holds 262,146 bytes inline under 'x'"):
+        commit(client, {"op": "put", "key": "b", "state": [["x", {"=": "x" * 262_144}]]})
+    assert face.dump() == before
+
+
+@pytest.mark.rule("RED-01")
+def test_the_service_removes_secrets_wherever_a_commit_holds_them(face: Face) -> None:
+    if not isinstance(face, HttpFace):
+        pytest.skip("an embedded store takes what its adapter redacted")
+    http = face.client()
+    secret = {"password": "hunter2-hunter2"}
+    texts = addressed(from_page := '[{"=":{"password":"hunter2-hunter2"}}]')
+    change = {
+        "op": "put",
+        "key": "a",
+        "state": [["chat", {"l": [{"=": secret}, {"g": parts.address(from_page)}]}]],
+        "extra": {"=": {"versions": [["password", "v1"]], "seen": [["token", [["secret", 2]]]]} | secret},
+        "metadata": secret
+        | {"parents": {"auth_token:1": "id"}, "counters_since_delta_snapshot": {"api_key": [1, 2]}},
+    }
+    commit(http, change, texts=texts)
+    entry = fetched(reply := http.store.fetch("graph"))
+    assert state_of(entry, reply.parts) == {"chat": [{"password": "[removed]"}] * 2}
+    assert entry.body.extra == {
+        "=": {
+            "versions": [["password", "v1"]],
+            "seen": [["token", [["secret", 2]]]],
+            "password": "[removed]",
+        }
+    }
+    assert entry.metadata == change["metadata"] | {"password": "[removed]"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from contextlib import closing
 
 import pytest
 
@@ -16,6 +17,7 @@ from runmemory_core import (
     RunMemoryError,
     StateTooLarge,
 )
+from runmemory_core.engine.sweeping import sweep_all
 from runmemory_core.model import Limits, Plan
 from tests.contract.faces import DAY, MINUTE, Face, checkpoint_of
 
@@ -78,7 +80,7 @@ def test_in_watch_no_state_is_stored(face: Face) -> None:
     # What is recorded is told apart from what is kept by its empty body.
     added = [line for line in dump if 'INTO "checkpoints"' in line and line not in kept]
     assert len(added) == 4
-    assert all(line.endswith("X'');") for line in added)
+    assert all(line.endswith("X'',0);") for line in added)
     assert {table for table, count in rows(dump).items() if count} <= {
         *("accounts", "api_keys", "asked", "attempts", "checkpoints", "replays", "runs", "usage"),
     }

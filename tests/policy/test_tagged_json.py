@@ -48,3 +48,14 @@ def test_tags_inside_tags_are_opened_too():
     redacted = redact_tagged(nested, name="items")
     assert set(redacted.removed) == {"/0/additional_kwargs/api_key", "/1/password"}
     assert redacted.value["value"][0]["type"] == MESSAGE["type"]
+
+
+@pytest.mark.parametrize("kind", [{"x": 1}, ["int"], 7, None])
+def test_a_tag_of_no_known_kind_is_data(kind: Any):
+    value = {"$lg": kind, "password": "canary"}
+    assert redact_tagged(value).value == {"$lg": kind, "password": "[removed]"}
+
+
+def test_what_is_no_number_under_a_numbers_tag_is_looked_through():
+    value = {"$lg": "int", "value": {"password": "canary"}}
+    assert redact_tagged(value).value == {"$lg": "int", "value": {"password": "[removed]"}}

@@ -59,7 +59,8 @@ import sys
 from runmemory_core import Client
 
 with Client(f"sqlite:///{sys.argv[1]}") as client:
-    client._transport._store._writing().execute(f"PRAGMA synchronous = {sys.argv[2]}")
+    if sys.argv[2] != "FULL":  # that is for the product to set
+        client._transport._store._writing().execute(f"PRAGMA synchronous = {sys.argv[2]}")
     for number in range(1, 400):
         print(client.save_checkpoint("import", f"step {number}", state={"n": number}).seq, flush=True)
 """

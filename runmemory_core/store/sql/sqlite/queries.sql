@@ -66,7 +66,7 @@ DELETE FROM usage WHERE account_id = :account_id AND day < :before;
 SELECT * FROM runs WHERE account_id = :account_id AND run_id = :run_id;
 
 -- name: next_run
-SELECT coalesce(max(run), 0) + 1 AS run FROM runs WHERE account_id = :account_id;
+UPDATE accounts SET last_run = last_run + 1 WHERE account_id = :account_id RETURNING last_run AS run;
 
 -- name: add_run
 INSERT INTO runs (account_id, run, run_id, adapter, job, status, seq, generation, generation_seq, attempt,
@@ -86,14 +86,16 @@ UPDATE runs SET seq = :seq, status = :status, error = :error, job = :job, last_b
 WHERE account_id = :account_id AND run = :run;
 
 -- name: advance_adapter_run
-UPDATE runs SET seq = :seq, status = :status, updated_at = :now WHERE account_id = :account_id AND run = :run;
+UPDATE runs SET seq = :seq, status = :status, last_body = :last_body, last_commits = :last_commits, updated_at = :now
+WHERE account_id = :account_id AND run = :run;
 
 -- name: claim_run
 UPDATE runs SET attempt = attempt + 1, updated_at = :now WHERE account_id = :account_id AND run = :run
 RETURNING attempt;
 
 -- name: bury_run
-UPDATE runs SET deleted_at = :now, status = 'deleted', done_count = 0, in_flight = NULL, last_body = NULL
+UPDATE runs SET deleted_at = :now, status = :status, done_count = 0, in_flight = NULL, last_body = NULL,
+    last_commits = NULL
 WHERE account_id = :account_id AND run = :run;
 
 -- name: revive_run
@@ -111,7 +113,7 @@ SELECT * FROM runs WHERE account_id = :account_id AND adapter = :adapter AND del
 
 -- name: runs_since
 SELECT r.run_id, r.adapter, r.status, r.seq, r.created_at, r.updated_at, (SELECT count(*) FROM checkpoints c
-    WHERE c.account_id = r.account_id AND c.run = r.run AND c.saved_at >= :since) AS kept
+    WHERE c.account_id = r.account_id AND c.run = r.run AND c.saved_at >= :since AND c.thin = 0) AS kept
 FROM runs r WHERE r.account_id = :account_id AND r.updated_at >= :since AND r.deleted_at IS NULL;
 
 -- name: add_attempt
@@ -173,10 +175,10 @@ WHERE account_id = :account_id AND run = :run AND seq = :seq;
 SELECT * FROM checkpoints WHERE account_id = :account_id AND run = :run AND seq = :seq;
 
 -- name: latest_checkpoint
-SELECT * FROM checkpoints WHERE account_id = :account_id AND run = :run ORDER BY seq DESC LIMIT 1;
+SELECT * FROM checkpoints WHERE account_id = :account_id AND run = :run AND thin = 0 ORDER BY seq DESC LIMIT 1;
 
 -- name: oldest_seq
-SELECT min(seq) AS seq FROM checkpoints WHERE account_id = :account_id AND run = :run;
+SELECT min(seq) AS seq FROM checkpoints WHERE account_id = :account_id AND run = :run AND thin = 0;
 
 -- name: checkpoint_by_key
 SELECT * FROM checkpoints WHERE account_id = :account_id AND run = :run AND lane = :lane AND key = :key;
@@ -206,21 +208,21 @@ ORDER BY key DESC LIMIT 1;
 SELECT r.run, r.run_id, r.status, r.updated_at, r.seq AS run_seq, c.seq, c.step, c.bytes, c.saved_at,
     coalesce(l.name, '') AS lane
 FROM checkpoints c JOIN runs r USING (account_id, run) LEFT JOIN lanes l USING (account_id, run, lane)
-WHERE c.account_id = :account_id AND c.run = :run AND c.seq < :before ORDER BY c.seq DESC LIMIT :limit;
+WHERE c.account_id = :account_id AND c.run = :run AND c.seq < :before AND c.thin = 0 ORDER BY c.seq DESC LIMIT :limit;
 
 -- name: all_checkpoint_rows
 SELECT * FROM (
     SELECT r.run, r.run_id, r.status, r.updated_at, r.seq AS run_seq, c.seq, c.step, c.bytes, c.saved_at,
         coalesce(l.name, '') AS lane, row_number() OVER (PARTITION BY c.run ORDER BY c.seq DESC) AS place
     FROM checkpoints c JOIN runs r USING (account_id, run) LEFT JOIN lanes l USING (account_id, run, lane)
-    WHERE c.account_id = :account_id AND (NOT :unfinished OR r.status <> 'finished')
+    WHERE c.account_id = :account_id AND c.thin = 0 AND (NOT :unfinished OR r.status <> 'finished')
 ) WHERE place <= :of_each AND (saved_at, run, seq) < (:saved_at, :run, :before)
 ORDER BY saved_at DESC, run DESC, seq DESC LIMIT :limit;
 
 -- name: checkpoint_counts
 SELECT count(*) AS count, min(saved_at) AS oldest, max(saved_at) AS newest
 FROM checkpoints c JOIN runs r USING (account_id, run)
-WHERE c.account_id = :account_id AND (:run_id IS NULL OR r.run_id = :run_id)
+WHERE c.account_id = :account_id AND c.thin = 0 AND (:run_id IS NULL OR r.run_id = :run_id)
     AND (NOT :unfinished OR r.status <> 'finished');
 
 -- name: has_checkpoints
@@ -229,7 +231,7 @@ SELECT 1 FROM checkpoints WHERE account_id = :account_id LIMIT 1;
 -- name: adapter_checkpoints
 SELECT c.run, c.seq, c.key, c.lane, c.metadata, l.name AS lane_name, r.run_id
 FROM runs r JOIN checkpoints c USING (account_id, run) JOIN lanes l USING (account_id, run, lane)
-WHERE r.account_id = :account_id AND r.deleted_at IS NULL AND c.key IS NOT NULL
+WHERE r.account_id = :account_id AND r.deleted_at IS NULL AND c.key IS NOT NULL AND c.thin = 0
     AND (:run IS NULL OR r.run = :run) AND (:adapter IS NULL OR r.adapter = :adapter)
     AND (:lane_name IS NULL OR l.name = :lane_name)
     AND (:key IS NULL OR c.key = :key) AND (:before IS NULL OR c.key < :before)
@@ -256,10 +258,19 @@ SELECT c.seq, w.body FROM checkpoints c JOIN writes w USING (account_id, run, la
 WHERE c.account_id = :account_id AND c.run = :run AND c.seq IN (SELECT value FROM json_each(:seqs))
 ORDER BY c.seq, w.n;
 
--- name: keys_to_evict
-SELECT key, seq, metadata FROM checkpoints
-WHERE account_id = :account_id AND run = :run AND lane = :lane AND key IS NOT NULL
-ORDER BY key DESC LIMIT -1 OFFSET :keep;
+-- name: count_kept
+SELECT count(*) AS count FROM checkpoints
+WHERE account_id = :account_id AND run = :run AND lane = :lane AND key IS NOT NULL AND thin = 0;
+
+-- name: lane_checkpoints
+SELECT key, parent, seq, thin, metadata FROM checkpoints
+WHERE account_id = :account_id AND run = :run AND lane = :lane AND key IS NOT NULL ORDER BY key DESC;
+
+-- name: thin_checkpoint
+UPDATE checkpoints SET thin = 1 WHERE account_id = :account_id AND run = :run AND seq = :seq;
+
+-- name: forget_commits
+UPDATE runs SET last_body = NULL, last_commits = NULL WHERE account_id = :account_id AND run = :run;
 
 -- name: run_checkpoints
 SELECT * FROM checkpoints WHERE account_id = :account_id AND run = :run ORDER BY seq;
@@ -291,7 +302,7 @@ SELECT lane, name, evicted_through FROM lanes WHERE account_id = :account_id AND
 INSERT INTO lanes (account_id, run, lane, name)
 SELECT :account_id, :run, coalesce(max(lane), -1) + 1, :name FROM lanes
 WHERE account_id = :account_id AND run = :run
-RETURNING lane;
+RETURNING lane, evicted_through;
 
 -- name: evict_lane
 UPDATE lanes SET evicted_through = :through WHERE account_id = :account_id AND run = :run AND lane = :lane
@@ -366,8 +377,8 @@ WHERE account_id = :account_id AND run = :target;
 
 -- name: copy_checkpoints
 INSERT INTO checkpoints (account_id, run, seq, lane, key, parent, step, attempt, bytes, saved_at, removed, metadata,
-    body)
-SELECT account_id, :target, seq, lane, key, parent, step, attempt, bytes, saved_at, removed, metadata, body
+    body, thin)
+SELECT account_id, :target, seq, lane, key, parent, step, attempt, bytes, saved_at, removed, metadata, body, thin
 FROM checkpoints WHERE account_id = :account_id AND run = :run;
 
 -- name: add_done
@@ -400,12 +411,14 @@ DELETE FROM lanes WHERE account_id = :account_id AND run = :run;
 DELETE FROM attempts WHERE account_id = :account_id AND run = :run;
 
 -- name: replay
-SELECT operation, body, run, number FROM replays
-WHERE account_id = :account_id AND idempotency_key = :idempotency_key AND answered_at >= :since;
+SELECT p.operation, p.body, p.run, p.number FROM replays p JOIN runs r USING (account_id, run)
+WHERE p.account_id = :account_id AND p.idempotency_key = :idempotency_key AND p.answered_at >= :since
+    AND r.generation = p.generation AND r.deleted_at IS NULL;
 
 -- name: add_replay
-INSERT OR REPLACE INTO replays (account_id, idempotency_key, operation, body, run, number, answered_at)
-VALUES (:account_id, :idempotency_key, :operation, :body, :run, :number, :now);
+INSERT OR REPLACE INTO replays (account_id, idempotency_key, operation, body, run, number, answered_at, generation)
+SELECT :account_id, :idempotency_key, :operation, :body, :run, :number, :now, generation
+FROM runs WHERE account_id = :account_id AND run = :run;
 
 -- name: forget_replays
 DELETE FROM replays WHERE rowid IN (SELECT rowid FROM replays ORDER BY rowid LIMIT :limit)

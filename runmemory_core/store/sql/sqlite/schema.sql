@@ -2,12 +2,14 @@
 -- account_id and run are small integers that stand for the names, because they are in every row.
 
 -- The plan says for how long an account's runs are kept; salt is the key of the hashes kept for it.
+-- Numbers of runs are never used twice: last_run is the greatest that ever was.
 CREATE TABLE accounts (
     account_id INTEGER PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
     created_at INTEGER NOT NULL
     , plan TEXT NOT NULL DEFAULT 'own',
-    salt BLOB);
+    salt BLOB,
+    last_run INTEGER NOT NULL DEFAULT 0);
 
 -- Keys themselves are never kept: key_sha256 is the SHA-256 of the whole key.
 CREATE TABLE api_keys (
@@ -33,6 +35,7 @@ CREATE TABLE usage (
 -- A deleted run stays as a tombstone: deleted_at is set and everything below it is gone.
 -- The last four are about the attempt under way, for the weekly report: whether it followed a restart, steps reported,
 -- how many of them an earlier attempt had reported, and the time these took. Each save writes this row anyway.
+-- last_commits: hashes of the last commits to an adapter's run, the newest last.
 CREATE TABLE runs (
     account_id INTEGER NOT NULL,
     run INTEGER NOT NULL,
@@ -56,6 +59,7 @@ CREATE TABLE runs (
     asks INTEGER NOT NULL DEFAULT 0,
     repeats INTEGER NOT NULL DEFAULT 0,
     repeated_ms INTEGER NOT NULL DEFAULT 0,
+    last_commits BLOB,
     PRIMARY KEY (account_id, run),
     UNIQUE (account_id, run_id)
 );
@@ -75,7 +79,8 @@ CREATE TABLE lanes (
 
 -- Rows of a few KB live better in a rowid table, so the primary key is an index of its own.
 -- key and parent are an adapter's names; NULL for the five tools. body holds the nodes of the state
--- (see parts.py) as JSON, compressed with zstd when that is smaller.
+-- (see parts.py) as JSON, compressed with zstd when that is smaller. thin: retention removed it as a checkpoint, and
+-- keeps what a delta channel of a newer one is rebuilt from.
 CREATE TABLE checkpoints (
     account_id INTEGER NOT NULL,
     run INTEGER NOT NULL,
@@ -90,6 +95,7 @@ CREATE TABLE checkpoints (
     removed TEXT,
     metadata TEXT,
     body BLOB NOT NULL,
+    thin INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (account_id, run, seq)
 );
 
@@ -148,7 +154,7 @@ CREATE TABLE attempts (
     PRIMARY KEY (account_id, run, attempt)
 ) WITHOUT ROWID;
 
--- Answered calls by idempotency key. The rowid is the order of arrival, so old ones are found without an index.
+-- Answered calls by idempotency key, and the run's generation in which each was answered. The rowid is the order of arrival, so old ones are found without an index.
 CREATE TABLE replays (
     account_id INTEGER NOT NULL,
     idempotency_key TEXT NOT NULL,
@@ -157,6 +163,7 @@ CREATE TABLE replays (
     run INTEGER NOT NULL,
     number INTEGER NOT NULL,
     answered_at INTEGER NOT NULL,
+    generation INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (account_id, idempotency_key)
 );
 
