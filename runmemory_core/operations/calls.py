@@ -73,6 +73,8 @@ def prepare(name: str, arguments: Mapping[str, Any], *, redacts: bool = True, pa
     given = arguments.pop("state", None) if carries_state else None
     request = _validated(operation, arguments)
     _refuse_credentials(arguments)
+    if carries_state and (error := arguments.get("error")) and redacts:
+        request = request.model_copy(update={"error": redact(error).value})
     if given is None:
         return Call(operation, request, redacts=redacts)
     notices: tuple[str, ...] = ()
@@ -139,13 +141,19 @@ def _validated(operation: Operation, arguments: dict[str, Any]) -> Request:
 
 
 def _refuse_credentials(arguments: Mapping[str, Any]) -> None:
-    for name in ("run_id", "step", "next_step", "job", "target_run_id"):
+    for name in ("idempotency_key", "run_id", "step", "next_step", "job", "target_run_id"):
         value = arguments.get(name)
         if isinstance(value, str) and contains_credential(value):
             raise CredentialInName(
                 f"{name} contains a credential; names are shown in lists and logs: use a plain label",
                 pointers={f"/{name}": "contains a credential"},
             )
+    done = arguments.get("done")
+    if done and contains_credential("\n".join(map(str, done))):
+        raise CredentialInName(
+            "done contains a credential; ids of finished work are handed back and listed: use plain ids",
+            pointers={"/done": "contains a credential"},
+        )
 
 
 def _finding(operation: Operation, details: ErrorDetails) -> tuple[str, str]:
