@@ -184,7 +184,7 @@ def _validated(operation: Operation, arguments: dict[str, Any]) -> Request:
 
 
 def _refuse_credentials(arguments: Mapping[str, Any], *, under: str = "") -> None:
-    for name in ("run_id", "step", "next_step", "job", "target_run_id"):
+    for name in ("idempotency_key", "run_id", "step", "next_step", "job", "target_run_id"):
         value = arguments.get(name)
         if isinstance(value, str) and contains_credential(value):
             raise _credential(f"{under}{name}", name)

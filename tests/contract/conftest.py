@@ -11,10 +11,6 @@ from runmemory_core import Client
 from tests.contract.faces import FACES, Face, Served, open_face
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "rule(id): holds the rule of this id in tests/contract/manifest.py")
-
-
 @pytest.fixture(scope="session")
 def served() -> Iterator[Served]:
     running = Served()

@@ -18,6 +18,7 @@ RULES: dict[str, str] = {
     "ARG-05": "Each argument has one JSON type; nothing is converted.",
     "ARG-06": "A missing argument is refused by its name.",
     "ERR-01": "A refusal has a stable code and the JSON pointers of its causes, never a value that was sent.",
+    "ERR-02": "The path of the database is told to nobody but the log.",
     # resume
     "RES-01": "A run without a checkpoint is new.",
     "RES-02": "A new run comes with up to five recent unfinished runs of the account.",
@@ -65,10 +66,15 @@ RULES: dict[str, str] = {
     "WAT-07": "Watch is metered by day; resumes are recorded over quota too.",
     "WAT-08": "In watch the report counts asks after restarts, those that could have been skipped, and their time.",
     "WAT-09": "What watch recorded goes after 8 days.",
+    "WAT-10": "Without a key lists, reports and unfinished give counts and times only.",
+    "WAT-11": "A caller without a key is a keyed hash of the address (IPv6 by /64); proxies count when configured.",
+    "WAT-12": "The key of addresses changes every 8 days, and the one before is looked up too.",
+    "WAT-13": "POST /api/keys/free gives a key of the watch plan at once.",
     # lists, reports, usage
     "LST-01": "list_checkpoints shows one run's checkpoints, newest first, page by page.",
     "LST-02": "list_checkpoints shows all runs' checkpoints, newest first, page by page.",
     "LST-03": "unfinished leaves finished runs out, and only those.",
+    "LST-04": "Across all runs no run hides another: the newest five of each are listed.",
     "REP-01": "The report counts the runs and restarts of the last 7 days and names each crash point.",
     "REP-02": "Without anything observed the report's numbers are zero.",
     "REP-03": "The report counts asks after restarts, and done ids handed back that were skipped or repeated.",
@@ -78,6 +84,10 @@ RULES: dict[str, str] = {
     "LIM-02": "Metered are saves, resumes and commits; replays, looks, reads and deletes are free.",
     "LIM-03": "A plan keeps so many checkpoints of a run, and each of them can be resumed whole.",
     "LIM-04": "Rows say when they expire: so long after the run's last activity.",
+    "LIM-05": "The sweep removes what has expired by the plan of its account, a bounded piece at a time.",
+    "LIM-06": "The newest checkpoint of a paused run is kept for a year.",
+    "LIM-07": "Of 40 calls at once at 490 of 500 exactly 10 pass.",
+    "LIM-08": "Headers tell the policy, what is left of it and when to come again; from 80 % on replies warn.",
     # JSON, sizes, redaction
     "JSN-01": "What JSON cannot hold is refused with its JSON pointer, and nothing is kept.",
     "JSN-02": "NUL, big integers and 1.0 come back exactly.",
@@ -86,6 +96,7 @@ RULES: dict[str, str] = {
     "RED-01": "A secret is replaced before anything is kept, and its pointer is told on save and on load.",
     "RED-02": "A credential in run_id or step is refused.",
     "RED-03": "A credential in the error of a failed step is removed.",
+    "RED-04": "Secrets saved through any face appear nowhere on disk, in logs or in errors.",
     # deletion
     "DEL-01": "A deleted run refuses late writes; a resume begins it anew.",
     # the storage interface

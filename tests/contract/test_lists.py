@@ -86,6 +86,23 @@ def test_unfinished_leaves_out_finished_runs_only(client: Client) -> None:
     assert len(client.list_checkpoints("going", unfinished=True).checkpoints) == 1
 
 
+@pytest.mark.rule("LST-04")
+def test_no_run_hides_another_in_the_list_of_all(face: Face, client: Client) -> None:
+    client.save_checkpoint("quiet", "one")
+    for number in range(30):
+        face.clock.forward(MINUTE)
+        client.save_checkpoint("busy", f"step {number}")
+    rows = client.list_checkpoints().checkpoints
+    assert [(row.run_id, row.seq) for row in rows] == [
+        *(("busy", seq) for seq in (30, 29, 28, 27, 26)),
+        ("quiet", 1),
+    ]
+    reply = client.list_checkpoints(limit=4)
+    assert "the newest 5 of each" in reply.outcome
+    rest = client.list_checkpoints(limit=4, cursor=reply.cursor)
+    assert [row.run_id for row in rest.checkpoints] == ["busy", "quiet"]
+
+
 @pytest.mark.rule("REP-01")
 def test_the_report_counts_a_week_and_names_each_crash_point(face: Face, client: Client) -> None:
     client.save_checkpoint("long ago", "one")

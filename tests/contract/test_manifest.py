@@ -7,14 +7,14 @@ from pathlib import Path
 
 from tests.contract.manifest import RULES
 
-FOLDER = Path(__file__).parent
+TESTS = Path(__file__).parents[1]
 
 
 def held_rules() -> set[str]:
-    """The ids in the rule marks of this folder's tests."""
+    """The ids in the rule marks of all tests."""
     marks = [
         node
-        for path in FOLDER.glob("test_*.py")
+        for path in TESTS.rglob("test_*.py")
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.mark.rule"
     ]

@@ -41,6 +41,7 @@ def run_ids(face: EmbeddedFace, account: str) -> set[str]:
     return {row.run_id for row in rows}
 
 
+@pytest.mark.rule("LIM-05")
 def test_each_account_is_swept_by_the_plan_it_is_on(face: EmbeddedFace) -> None:
     for account, plan in (("mine", Plan.OWN), ("customer", Plan.PRO)):
         client = face.client(account=account, plan=plan)
@@ -58,6 +59,7 @@ def test_each_account_is_swept_by_the_plan_it_is_on(face: EmbeddedFace) -> None:
     assert face.client(account="customer", plan=Plan.PRO).save_checkpoint("silent", "anew").seq == 1
 
 
+@pytest.mark.rule("LIM-06")
 def test_a_paused_run_keeps_its_newest_checkpoint_for_a_year(face: EmbeddedFace) -> None:
     client = face.client(account="customer", plan=Plan.PRO)
     for number in range(3):

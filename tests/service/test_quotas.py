@@ -32,6 +32,7 @@ def key_with(service: Service, account: str, plan: Plan, *, calls: int) -> str:
     return key
 
 
+@pytest.mark.rule("LIM-07")
 def test_of_40_calls_at_once_at_490_of_500_exactly_10_pass(service: Service, run_id: str) -> None:
     key = key_with(service, run_id, Plan.WATCH, calls=490)
 
@@ -43,6 +44,7 @@ def test_of_40_calls_at_once_at_490_of_500_exactly_10_pass(service: Service, run
     assert service.ask("POST", "/api/run/usage_and_upgrade", key=key).json["usage"]["used"] == 500
 
 
+@pytest.mark.rule("LIM-08")
 def test_headers_tell_the_policy_and_what_is_left(service: Service, run_id: str) -> None:
     key = key_with(service, run_id, Plan.PRO, calls=100)
     answers = [
@@ -65,6 +67,7 @@ def test_headers_tell_the_policy_and_what_is_left(service: Service, run_id: str)
     assert "ratelimit-policy" not in unlimited.headers
 
 
+@pytest.mark.rule("LIM-08")
 def test_over_quota_is_429_with_the_time_to_wait_and_reading_works_on(service: Service, run_id: str) -> None:
     key = key_with(service, run_id, Plan.PRO, calls=50_000)
     refused = service.ask("POST", SAVE, {"run_id": "first", "step": "two", "state": {}}, key=key)
@@ -84,6 +87,7 @@ def test_over_quota_is_429_with_the_time_to_wait_and_reading_works_on(service: S
         assert any("saves are refused until" in notice for notice in client.usage_and_upgrade().notices)
 
 
+@pytest.mark.rule("LIM-08")
 def test_from_four_fifths_on_replies_warn(service: Service, run_id: str) -> None:
     key = key_with(service, run_id, Plan.WATCH, calls=398)
     notices = [
@@ -94,6 +98,7 @@ def test_from_four_fifths_on_replies_warn(service: Service, run_id: str) -> None
     assert re.match(r"400 of 500 calls of this UTC day are used; after that saves are", notices[1][0])
 
 
+@pytest.mark.rule("ERR-02")
 def test_a_store_that_fails_is_named_in_the_log_only(service: Service, run_id: str) -> None:
     service.tool("save_checkpoint", {"run_id": run_id, "step": "one", "state": {"text": ["x" * 5_000]}})
     path = service.database.removeprefix("sqlite:///")

@@ -37,6 +37,7 @@ def dump(service: Service) -> list[str]:
         return list(connection.iterdump())
 
 
+@pytest.mark.rule("WAT-02")
 def test_fifty_anonymous_saves_leave_names_sizes_times_hashes_and_counters(own_service: Service) -> None:
     before = set(dump(own_service))
     for number in range(50):
@@ -64,6 +65,7 @@ def test_fifty_anonymous_saves_leave_names_sizes_times_hashes_and_counters(own_s
         assert text.encode() not in held
 
 
+@pytest.mark.rule("WAT-10")
 def test_without_a_key_only_counts_and_times_are_shown(own_service: Service) -> None:
     for number in range(3):
         own_service.ask("POST", SAVE, {"run_id": "neighbour", "step": f"private {number}"})
@@ -86,6 +88,7 @@ def test_without_a_key_only_counts_and_times_are_shown(own_service: Service) -> 
         assert "neighbour" not in str(reply).replace("'run_id': 'neighbour'", "") or reply is one
 
 
+@pytest.mark.rule("WAT-13")
 def test_a_free_key_comes_at_once_and_shows_labels(own_service: Service) -> None:
     made = own_service.ask("POST", "/api/keys/free")
     assert (made.status, made.json["plan"], made.headers["cache-control"]) == (201, "watch", "no-store")
@@ -119,6 +122,7 @@ def address(client: str | None, *forwarded: str) -> bytes:
     return address_of({"client": client and (client, 5)}, headers, TRUSTED)
 
 
+@pytest.mark.rule("WAT-11")
 def test_an_ipv6_caller_is_known_by_its_network_and_ipv4_by_its_address() -> None:
     assert address("203.0.113.7") == bytes([203, 0, 113, 7]) == address("::ffff:203.0.113.7")
     assert address("203.0.113.8") != address("203.0.113.7")
@@ -126,6 +130,7 @@ def test_an_ipv6_caller_is_known_by_its_network_and_ipv4_by_its_address() -> Non
     assert address(None) == address("not an address") == b""
 
 
+@pytest.mark.rule("WAT-11")
 def test_forwarded_addresses_are_believed_only_of_configured_proxies() -> None:
     assert address("203.0.113.7", "198.51.100.1") == address("203.0.113.7")
     assert address("10.1.1.1", "198.51.100.1") == address("198.51.100.1")
@@ -147,6 +152,7 @@ def callers(authenticator: Authenticator, *clients: str) -> list[Caller]:
     return asyncio.run(ask())
 
 
+@pytest.mark.rule("WAT-12")
 def test_the_key_of_addresses_changes_every_8_days_and_the_one_before_is_looked_up(tmp_path: Path) -> None:
     clock = Clock()
     settings = Settings(database="unused")
@@ -176,6 +182,7 @@ def test_the_key_of_addresses_changes_every_8_days_and_the_one_before_is_looked_
         assert callers(one, "203.0.113.7")[0].formerly is None
 
 
+@pytest.mark.rule("WAT-12")
 def test_what_was_recorded_under_the_former_key_goes_on(tmp_path: Path) -> None:
     from runmemory_core.engine import perform
     from runmemory_core.engine.keys import address_keys, caller_at_address
@@ -201,6 +208,7 @@ def test_what_was_recorded_under_the_former_key_goes_on(tmp_path: Path) -> None:
         assert "would_resume" not in call("resume", run_id="import")
 
 
+@pytest.mark.rule("LIM-05")
 def test_a_running_service_sweeps(tmp_path: Path) -> None:
     from runmemory_core import Client
 
