@@ -114,7 +114,7 @@ class Encoder:
 
     def node(self, channel: str, value: Any, batch: Batch) -> parts.Node:
         """The node of a channel's value; raises `TypeError` with channel and path for what cannot be dumped."""
-        if type(value) is list and len(cast("list[Any]", value)) > 1:
+        if type(value) is list and value:  # a single message of a write is the one that the state will hold
             return self._list(channel, cast("list[Any]", value), batch)
         return self._element(channel, "", value, batch)[1]
 
