@@ -22,7 +22,9 @@ def test_an_agent_of_400_messages_sends_2_mb_and_keeps_1_mb(tmp_path: Path) -> N
         with RunMemorySaver(service.url, api_key=key) as saver:
             saver._client._transport._http.event_hooks = {"request": [requests.append]}  # pyright: ignore[reportAttributeAccessIssue]
             config: Any = {"configurable": {"thread_id": "agent"}, "recursion_limit": 500}
-            result = chat(MESSAGES, saver, size_bytes=1_600).invoke({"messages": []}, config, durability="sync")
+            result = chat(MESSAGES, saver, size_bytes=1_600).invoke(
+                {"messages": []}, config, durability="sync"
+            )
             assert len(result["messages"]) == MESSAGES
             assert len(requests) <= MESSAGES + 5
             assert sum(len(request.content) for request in requests) <= 2 * MB

@@ -108,7 +108,9 @@ def once(contender: Contender, graph: Graph, thread: str) -> None:
             built = graph.build(graph.steps, saver)
             with _timed(contender.taken, graph.steps):
                 built.invoke(graph.given, config, **_durability(saver))
-            contender.taken.read += [_seconds(partial(saver.get_tuple, config)) for _ in range(READS if saver else 0)]
+            contender.taken.read += [
+                _seconds(partial(saver.get_tuple, config)) for _ in range(READS if saver else 0)
+            ]
     contender.taken.kept.append((contender.size() - before) / graph.steps)
 
 
