@@ -134,7 +134,7 @@ class Encoder:
 
     def node(self, channel: str, value: Any, batch: Batch) -> parts.Node:
         """The node of a channel's value; raises `TypeError` with channel and path for what cannot be dumped."""
-        if type(value) is list and self._stock and not _holds_pairs(cast("list[Any]", value)):
+        if type(value) is list and value and self._stock and not _holds_pairs(cast("list[Any]", value)):
             with suppress(_OnlyWhole):
                 return self._list(channel, cast("list[Any]", value), batch)
         return self._element(channel, "", value, batch)[1]

@@ -1,0 +1,71 @@
+"""What a RunMemorySaver can be told: secrets, allowed classes, conflicts, health, watching, moving over."""
+
+import tempfile
+from dataclasses import dataclass
+from typing import Any, TypedDict
+
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, StateGraph
+from runmemory_langgraph import RunMemorySaver
+
+
+@dataclass
+class Invoice:
+    number: int
+
+
+class State(TypedDict):
+    step: int
+
+
+def add(state: State) -> State:
+    return {"step": state["step"] + 1}
+
+
+builder = StateGraph(State)
+builder.add_node("add", add)
+builder.add_edge(START, "add")
+config: Any = {"configurable": {"thread_id": "t"}}
+
+folder = tempfile.TemporaryDirectory()
+path = f"{folder.name}/runs.db"
+other_saver = InMemorySaver()  # stands for the saver that was used before
+
+# [start:secrets]
+vault = {("login", "/password"): "from the vault"}
+
+saver = RunMemorySaver(
+    f"sqlite:///{path}",
+    restore=lambda channel, pointer: vault.get((channel, pointer)),  # on load; None leaves "[removed]"
+    on_redact=lambda channel, pointer: print(f"not saved: {channel}{pointer}"),
+)
+# [end:secrets]
+saver.close()
+
+# [start:options]
+saver = RunMemorySaver(
+    f"sqlite:///{path}",
+    allow=[Invoice],  # may be built on loading, beside what may be anyway
+    on_conflict="raise",  # a second worker on one thread is refused instead of warned of
+    keep=20,  # of each thread and namespace
+)
+# [end:options]
+
+# [start:health]
+saver.setup()  # raises when the store does not answer or refuses the key
+if not saver.health.ok:
+    print(saver.health.problem, saver.health.spooled_checkpoints, "checkpoints wait in", saver.health.spool)
+# [end:health]
+
+
+# [start:moving]
+def saver_of(thread: Any) -> Any:
+    """Threads that began with the other saver end with it; new ones are Run Memory's."""
+    return other_saver if other_saver.get_tuple(thread) is not None else saver
+
+
+graph = builder.compile(checkpointer=saver_of(config))
+# [end:moving]
+graph.invoke({"step": 0}, config)
+saver.close()
+folder.cleanup()
