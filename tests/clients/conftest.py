@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,27 +24,29 @@ class Clients:
     home: Path
     environment: dict[str, str] = field(repr=False)
 
-    def start(self, command: Sequence[str | Path], **more: str) -> subprocess.Popen[str]:
+    def start(
+        self, command: Sequence[str | Path], more: Mapping[str, str] | None = None
+    ) -> subprocess.Popen[str]:
         return subprocess.Popen(
             command,
             cwd=self.home,
-            env=self.environment | more,
+            env=self.environment | dict(more or {}),
             text=True,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
 
-    def run(self, command: Sequence[str | Path], *, expect: int = 0, **more: str) -> str:
-        """The output of a command, which has to end with ``expect``."""
-        with self.start(command, **more) as process:
+    def run(self, command: Sequence[str | Path], more: Mapping[str, str] | None = None) -> str:
+        """The output of a command, which has to succeed."""
+        with self.start(command, more) as process:
             try:
                 out, err = process.communicate(timeout=CLIENT_SECONDS)
             except subprocess.TimeoutExpired:
                 process.kill()
                 out, err = process.communicate()
                 raise AssertionError(f"{command} did not end:\n{out}\n{err}") from None
-        assert process.returncode == expect, f"{command} ended with {process.returncode}:\n{out}\n{err}"
+        assert process.returncode == 0, f"{command} ended with {process.returncode}:\n{out}\n{err}"
         return out + err
 
 
@@ -70,6 +72,7 @@ def clients(installed: Path, tmp_path: Path, key: str) -> Clients:
         "ANTHROPIC_API_KEY": "sk-ant-dummy",
         "OPENAI_API_KEY": "sk-dummy",
         "RUNMEMORY_API_KEY": key,
+        "ANTHROPIC_BASE_URL": "http://127.0.0.1:9",  # nobody: only a stand-in answers
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         "DISABLE_AUTOUPDATER": "1",
     }

@@ -128,12 +128,11 @@ def codex_events(request: dict[str, Any], line: Line) -> Iterable[tuple[str, dic
 
 
 class _Handler(BaseHTTPRequestHandler):
-    server: _Server
-
     def do_GET(self) -> None:
         self._answer(b'{"data": [], "models": []}', "application/json")
 
-    do_HEAD = do_GET
+    def do_HEAD(self) -> None:
+        self.do_GET()
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["content-length"]))
@@ -146,6 +145,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(b'{"input_tokens": 1}', "application/json")
 
     def _play(self, request: dict[str, Any], events: Any) -> None:
+        assert isinstance(self.server, _Server)
         stand_in = self.server.stand_in
         line = stand_in.next_line(request)
         if line == SILENCE:

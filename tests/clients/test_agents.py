@@ -60,7 +60,7 @@ def shown_to(model: StandIn) -> list[dict[str, Any]]:
 def crash_and_resume(clients: Clients, model: StandIn, command: list[str], more: dict[str, str]) -> None:
     """Resume, save twice, die while the model thinks; start again and be handed both invoices."""
     model.play([("resume", {"run_id": RUN}), step(1, attempt=1), step(2, attempt=1), SILENCE])
-    with clients.start(command, **more) as process:
+    with clients.start(command, more) as process:
         was_silent = model.silent.wait(CLIENT_SECONDS)
         process.kill()
         assert was_silent, process.communicate()
@@ -69,7 +69,7 @@ def crash_and_resume(clients: Clients, model: StandIn, command: list[str], more:
     assert "A crash now resumes right here." in first[-1]["outcome"]
 
     model.play([("resume", {"run_id": RUN}), step(3, attempt=2, status="finished"), "all imported"])
-    assert "all imported" in clients.run(command, **more)
+    assert "all imported" in clients.run(command, more)
     resumed, saved = shown_to(model)
     assert (resumed["status"], resumed["attempt"], resumed["restart"]) == ("resumed", 2, True)
     assert resumed["done"] == ["1", "2"]
@@ -95,7 +95,7 @@ def test_the_model_is_given_the_instructions_and_the_two_tools_it_needs(
 ) -> None:
     model.play(["nothing to do"])
     command, more = agent
-    clients.run(command, **more)
+    clients.run(command, more)
     request = model.asked[0]
     assert json.dumps(INSTRUCTIONS.strip())[1:-1] in json.dumps(request)
     for name in ("resume", "save_checkpoint"):
@@ -107,7 +107,7 @@ def test_a_refusal_reaches_the_model_in_words(
 ) -> None:
     model.play([("save_checkpoint", {"run_id": RUN}), "I see"])
     command, more = agent
-    clients.run(command, **more)
+    clients.run(command, more)
     assert "step is required by save_checkpoint" in json.dumps(model.asked[-1])
 
 
@@ -124,7 +124,7 @@ def test_claude_code_hands_a_state_of_200_kb_to_the_model_whole(
     save_long(service, key)
     model.play([("resume", {"run_id": RUN}), "I see"])
     command, more = claude(clients, service, model)
-    clients.run(command, **more)
+    clients.run(command, more)
     (resumed,) = shown_to(model)
     assert resumed["checkpoint"]["state"] == LONG["state"]
 
@@ -135,7 +135,7 @@ def test_codex_hands_a_state_of_200_kb_to_the_model_as_a_head_that_says_where_th
     save_long(service, key)
     model.play([("resume", {"run_id": RUN}), "I see"])
     command, more = codex(clients, service, model)
-    clients.run(command, **more)
+    clients.run(command, more)
     (output,) = results_in(model.asked[-1])
     assert len(output) < 100_000
     assert '"status":"resumed"' in output[:2_000]
