@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from http import HTTPStatus
 from typing import Any, cast
 
+from mcp.server.lowlevel.server import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR
 from pydantic_core import from_json
@@ -48,12 +49,15 @@ _ASKER = "runmemory.asker"
 
 
 class McpEndpoint:
-    """The ASGI application at `PATHS`; it answers while `running`."""
+    """The ASGI application at `PATHS`; it answers while `running`.
 
-    def __init__(self, engine: Engine) -> None:
+    ``server`` is another than that of the five tools, for judging the endpoint by itself.
+    """
+
+    def __init__(self, engine: Engine, *, server: Server[Any] | None = None) -> None:
         self._engine = engine
         self._manager = StreamableHTTPSessionManager(
-            tool_server(engine, _asker),
+            server or tool_server(engine, _asker),
             json_response=True,
             stateless=True,
             max_request_body_size=engine.settings.run_body_bytes,

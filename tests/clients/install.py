@@ -1,0 +1,94 @@
+"""Puts real MCP clients into a cache folder of their own: Node, what runs on it, and Python environments.
+
+``python -m tests.clients.install`` or the first test that needs them; what is there is used again. Versions are
+named here, so that a run says which clients it speaks for; where they come from is npm's and uv's affair.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import platformdirs
+
+NODE = "node@22.23.3"
+NPM = (
+    "@anthropic-ai/claude-code@2.1.332",
+    "@modelcontextprotocol/conformance@0.2.0-alpha.12",
+    "@modelcontextprotocol/inspector@2.12.0",
+    "@openai/codex@0.171.0",
+)
+PYTHON = {
+    "mcp1": ("mcp==1.30.0",),
+    "langchain": ("langchain-mcp-adapters", "mcp<2"),
+    "llamaindex": ("llama-index-tools-mcp", "mcp<2"),
+}
+_VERSION = hashlib.sha256(json.dumps([NODE, NPM, PYTHON]).encode()).hexdigest()[:12]
+
+
+def folder() -> Path:
+    """Where the clients of exactly these versions lie."""
+    named = os.environ.get("RUNMEMORY_CLIENTS")
+    return Path(named) if named else platformdirs.user_cache_path("runmemory-clients") / _VERSION
+
+
+def node_path(clients: Path) -> str:
+    """A PATH on which Node 22 and the npm clients come first."""
+    modules = clients / "node_modules"
+    return os.pathsep.join([str(modules / "node" / "bin"), str(modules / ".bin"), "/usr/bin", "/bin"])
+
+
+def python_of(clients: Path, name: str) -> Path:
+    """The interpreter of one of the Python environments."""
+    return clients / name / "bin" / "python"
+
+
+def install() -> Path:
+    """Install what is missing and return the folder; several processes may ask at once."""
+    clients = folder()
+    clients.mkdir(parents=True, exist_ok=True)
+    with _alone(clients):
+        if not (clients / "complete").exists():
+            _install_node(clients)
+            for name, packages in PYTHON.items():
+                _install_python(clients, name, packages)
+            (clients / "complete").touch()
+    return clients
+
+
+@contextmanager
+def _alone(clients: Path) -> Generator[None]:
+    with (clients / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _install_node(clients: Path) -> None:
+    npm = shutil.which("npm")
+    if npm is None:
+        raise RuntimeError("the clients need npm on the PATH, of any Node: it installs Node 22 for itself")
+    (clients / "package.json").write_text('{"private": true}')
+    flags = ["--prefix", str(clients), "--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error"]
+    # Node first: npm takes the newest versions that run on the Node it finds.
+    for packages in ((NODE,), NPM):
+        path = f"{node_path(clients)}{os.pathsep}{os.environ['PATH']}"
+        command = [npm, "install", *flags, *packages]
+        subprocess.run(command, env=os.environ | {"PATH": path}, cwd=clients, check=True)
+
+
+def _install_python(clients: Path, name: str, packages: tuple[str, ...]) -> None:
+    subprocess.run([sys.executable, "-m", "uv", "venv", "--quiet", "--clear", clients / name], check=True)
+    command = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--python", python_of(clients, name)]
+    subprocess.run([*command, *packages], check=True)
+
+
+if __name__ == "__main__":
+    print(install())

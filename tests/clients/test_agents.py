@@ -1,0 +1,170 @@
+"""Claude Code and Codex, each against a running service: added, listed, and crashing in the middle of work."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from runmemory_core.operations.agents import INSTRUCTIONS
+from tests.clients.conftest import CLIENT_SECONDS, Clients
+from tests.clients.stand_in import SILENCE, StandIn, results_in, tool_named
+from tests.service.serving import Service
+
+pytestmark = pytest.mark.long
+
+RUN = "invoice-import"
+
+
+def step(number: int, **more: Any) -> tuple[str, dict[str, Any]]:
+    """A save after an invoice."""
+    given = {"run_id": RUN, "step": f"invoice {number}", "done": [str(number)], "state": {"cursor": number}}
+    return "save_checkpoint", given | more
+
+
+def claude(clients: Clients, service: Service, model: StandIn) -> tuple[list[str], dict[str, str]]:
+    """The command that lets Claude Code work without anybody present."""
+    headers = {"Authorization": f"Bearer {clients.environment['RUNMEMORY_API_KEY']}"}
+    server = {"type": "http", "url": f"{service.url}/mcp", "headers": headers}
+    command = ["claude", "-p", "import the invoices", "--strict-mcp-config", "--output-format", "json"]
+    command += ["--mcp-config", json.dumps({"mcpServers": {"run-memory": server}})]
+    return [*command, "--allowedTools", "mcp__run-memory"], {"ANTHROPIC_BASE_URL": model.url}
+
+
+def codex(clients: Clients, service: Service, model: StandIn) -> tuple[list[str], dict[str, str]]:
+    """The command that lets Codex work without anybody present."""
+    (clients.home / "codex" / "config.toml").write_text(f"""
+model = "stand-in"
+model_provider = "stand-in"
+
+[model_providers.stand-in]
+name = "stand-in"
+base_url = "{model.url}/v1"
+wire_api = "responses"
+env_key = "OPENAI_API_KEY"
+
+[mcp_servers.run-memory]
+url = "{service.url}/mcp"
+bearer_token_env_var = "RUNMEMORY_API_KEY"
+""")
+    return ["codex", "exec", "--skip-git-repo-check", "--json", "import the invoices"], {}
+
+
+def shown_to(model: StandIn) -> list[dict[str, Any]]:
+    """What the model was last shown of each tool result, oldest first."""
+    return [json.loads(text) for text in results_in(model.asked[-1])]
+
+
+def crash_and_resume(clients: Clients, model: StandIn, command: list[str], more: dict[str, str]) -> None:
+    """Resume, save twice, die while the model thinks; start again and be handed both invoices."""
+    model.play([("resume", {"run_id": RUN}), step(1, attempt=1), step(2, attempt=1), SILENCE])
+    with clients.start(command, more) as process:
+        was_silent = model.silent.wait(CLIENT_SECONDS)
+        process.kill()
+        assert was_silent, process.communicate()
+    first = shown_to(model)
+    assert [result["code"] for result in first] == ["new", "saved", "saved"]
+    assert "A crash now resumes right here." in first[-1]["outcome"]
+
+    model.play([("resume", {"run_id": RUN}), step(3, attempt=2, status="finished"), "all imported"])
+    assert "all imported" in clients.run(command, more)
+    resumed, saved = shown_to(model)
+    assert (resumed["status"], resumed["attempt"], resumed["restart"]) == ("resumed", 2, True)
+    assert resumed["done"] == ["1", "2"]
+    assert resumed["checkpoint"]["state"] == {"cursor": 2}
+    assert (saved["saved"], saved["seq"]) == (True, 3)
+
+
+@pytest.fixture(params=["claude", "codex"])
+def agent(
+    request: pytest.FixtureRequest, clients: Clients, service: Service, model: StandIn
+) -> tuple[list[str], dict[str, str]]:
+    return claude(clients, service, model) if request.param == "claude" else codex(clients, service, model)
+
+
+def test_an_agent_that_is_killed_goes_on_where_it_was(
+    clients: Clients, model: StandIn, agent: tuple[list[str], dict[str, str]]
+) -> None:
+    crash_and_resume(clients, model, *agent)
+
+
+def test_the_model_is_given_the_instructions_and_the_two_tools_it_needs(
+    clients: Clients, model: StandIn, agent: tuple[list[str], dict[str, str]]
+) -> None:
+    model.play(["nothing to do"])
+    command, more = agent
+    clients.run(command, more)
+    request = model.asked[0]
+    assert json.dumps(INSTRUCTIONS.strip())[1:-1] in json.dumps(request)
+    for name in ("resume", "save_checkpoint"):
+        assert tool_named(request, name)
+
+
+def test_a_refusal_reaches_the_model_in_words(
+    clients: Clients, model: StandIn, agent: tuple[list[str], dict[str, str]]
+) -> None:
+    model.play([("save_checkpoint", {"run_id": RUN}), "I see"])
+    command, more = agent
+    clients.run(command, more)
+    assert "step is required by save_checkpoint" in json.dumps(model.asked[-1])
+
+
+LONG = {"run_id": RUN, "step": "read", "state": {"text": "0123456789" * 20_480}}
+
+
+def save_long(service: Service, key: str) -> None:
+    assert service.ask("POST", "/api/run/save_checkpoint", LONG, key=key).json["saved"]
+
+
+def test_claude_code_hands_a_state_of_200_kb_to_the_model_whole(
+    clients: Clients, service: Service, model: StandIn, key: str
+) -> None:
+    save_long(service, key)
+    model.play([("resume", {"run_id": RUN}), "I see"])
+    command, more = claude(clients, service, model)
+    clients.run(command, more)
+    (resumed,) = shown_to(model)
+    assert resumed["checkpoint"]["state"] == LONG["state"]
+
+
+def test_codex_hands_a_state_of_200_kb_to_the_model_as_a_head_that_says_where_the_rest_is(
+    clients: Clients, service: Service, model: StandIn, key: str
+) -> None:
+    save_long(service, key)
+    model.play([("resume", {"run_id": RUN}), "I see"])
+    command, more = codex(clients, service, model)
+    clients.run(command, more)
+    (output,) = results_in(model.asked[-1])
+    assert len(output) < 100_000
+    assert '"status":"resumed"' in output[:2_000]
+    found = re.search(rf"GET {re.escape(service.url)}(\S+)&offset=0&length=10000", output[:4_000])
+    assert found
+    assert service.ask("GET", found[1], key=key).json == LONG["state"]
+
+
+# --- the commands people paste ------------------------------------------------------------------------------
+
+
+def test_claude_code_adds_the_service_and_connects(clients: Clients, service: Service) -> None:
+    clients.run(["claude", "mcp", "add", "--transport", "http", "run-memory", f"{service.url}/mcp"])
+    assert re.search(r"run-memory: \S+/mcp \(HTTP\) - \S* ?Connected", clients.run(["claude", "mcp", "list"]))
+    assert "Connected" in clients.run(["claude", "mcp", "get", "run-memory"])
+
+
+def test_claude_code_says_that_a_wrong_key_is_wrong_and_asks_for_no_login(
+    clients: Clients, service: Service
+) -> None:
+    added = ["claude", "mcp", "add", "--transport", "http", "run-memory", f"{service.url}/mcp"]
+    clients.run([*added, "--header", "Authorization: Bearer rmk_live_wrong"])
+    listed = clients.run(["claude", "mcp", "list"])
+    assert "401" in listed
+    assert "Needs authentication" not in listed
+
+
+def test_codex_adds_the_service_and_lists_it(clients: Clients, service: Service) -> None:
+    added = ["codex", "mcp", "add", "run-memory", "--url", f"{service.url}/mcp"]
+    clients.run([*added, "--bearer-token-env-var", "RUNMEMORY_API_KEY"])
+    listed = clients.run(["codex", "mcp", "list"])
+    assert re.search(r"run-memory\s+\S+/mcp\s+RUNMEMORY_API_KEY\s+enabled\s+Bearer token", listed)
