@@ -6,6 +6,7 @@ from typing import Any, TypedDict
 
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
+
 from runmemory_langgraph import RunMemorySaver
 
 

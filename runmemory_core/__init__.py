@@ -33,11 +33,12 @@ from runmemory_core.errors import (
     Unauthorized,
     Unavailable,
 )
+from runmemory_core.model import VERSION
 
 if TYPE_CHECKING:
     from runmemory_core.client import AsyncClient, AsyncRun, Client, Run
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 __all__ = [
     "AccountRequired",

@@ -9,6 +9,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal, NewType
 
+VERSION = "0.1.0"
+"""Of this release, as pyproject.toml has it; a test compares them."""
+
 Mode = Literal["acting", "watch"]
 RunStatus = Literal["running", "paused", "finished", "failed"]
 

@@ -19,8 +19,8 @@ from langgraph.checkpoint.postgres import PostgresSaver
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
-from runmemory_langgraph import RunMemorySaver
 
+from runmemory_langgraph import RunMemorySaver
 from tests.benchmarks.graphs import GRAPHS, Graph
 from tests.benchmarks.measuring import bytes_of, raw_flush, scratch, show
 from tests.service.serving import running_service

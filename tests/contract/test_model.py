@@ -47,7 +47,7 @@ class Machine(RuleBasedStateMachine):
         try:
             reply = call()
         except RunMemoryError as refusal:
-            assert type(refusal) is expected, (operation, refusal, expected)
+            assert type(refusal) is expected, (operation, refusal, expected)  # noqa: PT017 - the model says which
             return
         self.succeeded.add(operation)
         assert (reply if seen is None else seen(reply)) == expected, operation

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from contextlib import closing
 
 import pytest
 
@@ -17,7 +16,6 @@ from runmemory_core import (
     RunMemoryError,
     StateTooLarge,
 )
-from runmemory_core.engine.sweeping import sweep_all
 from runmemory_core.model import Limits, Plan
 from tests.contract.faces import DAY, MINUTE, Face, checkpoint_of
 

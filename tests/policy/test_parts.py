@@ -171,5 +171,5 @@ def test_joining_what_is_no_node_is_an_error() -> None:
         ("[", False),
     ],
 )
-def test_a_page_is_a_list_of_element_nodes(text: str, readable: bool) -> None:  # noqa: FBT001
+def test_a_page_is_a_list_of_element_nodes(text: str, readable: bool) -> None:
     assert parts.well_formed_page(text) is readable
