@@ -123,9 +123,11 @@ def drop_call_lanes(at: Context, run: int) -> int:
     """
     ids = {"account_id": at.account_id, "run": run}
     root = at.tx.one("lane", **ids, name="")
-    through = None if root is None else root["evicted_through"]
+    through: str | None = None if root is None else root["evicted_through"]
     gone = 0
-    for row in at.tx.all("call_lane_heads", **ids) if through is not None else ():
+    if through is None:
+        return 0
+    for row in at.tx.all("call_lane_heads", **ids):
         metadata: dict[str, Any] = from_json(row["metadata"] or "{}")
         parents = metadata.get("parents")
         started_by = cast("dict[str, Any]", parents).get("") if isinstance(parents, dict) else None
