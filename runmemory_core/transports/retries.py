@@ -63,6 +63,7 @@ def conversation(where: str, *, jitter: Iterator[float] | None = None, read: Rea
     """
     factors = jitter or repeat(1.0)
     problem = ""
+    answer: Answer | Failure | None = None
     for pause in (*PAUSES_SECONDS, None):
         answer = yield Send()
         match answer:

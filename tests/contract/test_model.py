@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -75,7 +75,7 @@ class Machine(RuleBasedStateMachine):
             "attempt": None if attempt is None else max(1, known + attempt),
             "expected_seq": None if seq is None else at + seq,
         }
-        arguments = {name: value for name, value in given.items() if value is not None}
+        arguments: Any = {name: value for name, value in given.items() if value is not None}
         self.compare(
             "save_checkpoint",
             lambda: self.client.save_checkpoint(run_id, **arguments, idempotency_key=key),
@@ -204,7 +204,7 @@ def hold(name: str, served: Callable[[], Served], *, examples: int, steps: int, 
     """Every face answers as the model; and each operation succeeded, or the comparison would mean little."""
     succeeded: set[str] = set()
     run_state_machine_as_test(
-        lambda: Machine(lambda folder: open_face(name, folder, served), succeeded),
+        cast("Any", lambda: Machine(lambda folder: open_face(name, folder, served), succeeded)),
         settings=settings(
             max_examples=examples,
             stateful_step_count=steps,
@@ -212,7 +212,7 @@ def hold(name: str, served: Callable[[], Served], *, examples: int, steps: int, 
             derandomize=not random,
             database=None,
             phases=[Phase.generate],  # shrinking repeats thousands of durable commits
-            suppress_health_check=list(HealthCheck),
+            suppress_health_check=cast("Any", list(HealthCheck)),
         ),
     )
     assert succeeded == set(OPERATIONS)

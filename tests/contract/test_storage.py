@@ -155,8 +155,8 @@ def test_repeating_a_commit_changes_nothing_and_a_key_keeps_its_seq(face: Face, 
 @pytest.mark.rule("STO-04")
 def test_a_commit_that_comes_again_is_free_and_changes_nothing(face: Face) -> None:
     client = face.client(limits=Limits(calls_a_day=3))
-    first = {"operations": [put("a", {"x": 1}, {}), writes("a", 1)], "parts": {}, "idempotency_key": "first"}
-    second = {
+    first: Any = {"operations": [put("a", {"x": 1}, {}), writes("a", 1)], "parts": {}, "idempotency_key": "first"}
+    second: Any = {
         "operations": [put("a", {"x": 2}, {}), writes("a", 2)],
         "parts": {},
         "idempotency_key": "second",
@@ -609,7 +609,7 @@ def test_the_service_removes_secrets_wherever_a_commit_holds_them(face: Face) ->
     http = face.client()
     secret = {"password": "hunter2-hunter2"}
     texts = addressed(from_page := '[{"=":{"password":"hunter2-hunter2"}}]')
-    change = {
+    change: Any = {
         "op": "put",
         "key": "a",
         "state": [["chat", {"l": [{"=": secret}, {"g": parts.address(from_page)}]}]],
