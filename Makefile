@@ -9,7 +9,7 @@ LOCK := requirements.lock
 UV = $(shell uv --version >/dev/null 2>&1 && echo uv || echo $(BIN)/uv)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check test-long coverage bench docs format lock clean uv
+.PHONY: help demo test check test-long clients coverage bench docs format lock clean uv
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' Makefile | awk -F'|' '{ printf "%-16s %s\n", $$1, $$2 }'
@@ -28,6 +28,9 @@ check: $(VENV)/all.stamp ## lint, format, types and floors
 
 test-long: $(VENV)/all.stamp ## the long tests: processes killed at random, fresh clones
 	@$(BIN)/pytest -n 2 -m long
+
+clients: $(VENV)/all.stamp ## the long tests with real MCP clients, which it installs into a cache of their own
+	@$(BIN)/pytest -n 2 tests/clients
 
 coverage: $(VENV)/all.stamp ## branch coverage of the policy and the engine, which must be whole
 	@$(BIN)/coverage erase
