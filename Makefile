@@ -9,7 +9,7 @@ LOCK := requirements.lock
 UV = $(shell uv --version >/dev/null 2>&1 && echo uv || echo $(BIN)/uv)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check test-long mutants coverage bench docs format lock clean uv
+.PHONY: help demo test check test-long mutants clients coverage bench docs format lock clean uv
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' Makefile | awk -F'|' '{ printf "%-16s %s\n", $$1, $$2 }'
@@ -31,6 +31,9 @@ test-long: $(VENV)/all.stamp ## the long tests: processes killed at random, fres
 
 mutants: $(VENV)/all.stamp ## break each rule once and see that the tests notice (part of test-long)
 	@$(BIN)/pytest -n 2 tests/mutants
+
+clients: $(VENV)/all.stamp ## the long tests with real MCP clients, which it installs into a cache of their own
+	@$(BIN)/pytest -n 2 tests/clients
 
 coverage: $(VENV)/all.stamp ## branch coverage of the policy and the engine, which must be whole
 	@$(BIN)/coverage erase

@@ -3,7 +3,7 @@
 import importlib
 import sys
 
-ALL = ("embedded", "served", "saver", "footprint")
+ALL = ("embedded", "served", "mcp_calls", "saver", "footprint")
 
 for name in sys.argv[1:] or ALL:
     importlib.import_module(f"tests.benchmarks.{name}").main()

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +19,7 @@ from tests.service.serving import Service
 pytestmark = pytest.mark.long
 
 RUN = "invoice-import"
+ROOT = Path(__file__).parents[2]
 
 
 def step(number: int, **more: Any) -> tuple[str, dict[str, Any]]:
@@ -147,10 +151,35 @@ def test_codex_hands_a_state_of_200_kb_to_the_model_as_a_head_that_says_where_th
 # --- the commands people paste ------------------------------------------------------------------------------
 
 
-def test_claude_code_adds_the_service_and_connects(clients: Clients, service: Service) -> None:
-    clients.run(["claude", "mcp", "add", "--transport", "http", "run-memory", f"{service.url}/mcp"])
+def pasted(clients: Clients, example: str, service: Service) -> None:
+    """The lines of an example, as the README shows them, but for the port."""
+    lines = (ROOT / "examples" / example).read_text()
+    own = lines.replace("http://127.0.0.1:8787", service.url)
+    clients.run(["bash", "-euo", "pipefail", "-c", own.replace('pip install "runmemory[mcp]"\n', "")])
+
+
+def test_what_the_readme_says_to_paste_connects(clients: Clients, service: Service) -> None:
+    pasted(clients, "mcp_add.sh", service)
     assert re.search(r"run-memory: \S+/mcp \(HTTP\) - \S* ?Connected", clients.run(["claude", "mcp", "list"]))
     assert "Connected" in clients.run(["claude", "mcp", "get", "run-memory"])
+    listed = clients.run(["codex", "mcp", "list"])
+    assert re.search(r"run-memory\s+\S+/mcp\s+RUNMEMORY_API_KEY\s+enabled\s+Bearer token", listed)
+
+
+def test_the_local_command_connects(clients: Clients, service: Service, tmp_path: Path) -> None:
+    command = tmp_path / "runmemory"
+    command.write_text(f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -m runmemory_core.cli "$@"\n')
+    command.chmod(0o755)
+    here = Clients(
+        clients.folder, clients.home, clients.environment | {"PATH": local_path(clients, tmp_path)}
+    )
+    pasted(here, "mcp_add_local.sh", service)
+    assert re.search(r"run-memory: runmemory mcp - \S* ?Connected", here.run(["claude", "mcp", "list"]))
+    assert re.search(r"run-memory\s+runmemory\s+mcp", here.run(["codex", "mcp", "list"]))
+
+
+def local_path(clients: Clients, folder: Path) -> str:
+    return f"{folder}{os.pathsep}{clients.environment['PATH']}"
 
 
 def test_claude_code_says_that_a_wrong_key_is_wrong_and_asks_for_no_login(
@@ -161,10 +190,3 @@ def test_claude_code_says_that_a_wrong_key_is_wrong_and_asks_for_no_login(
     listed = clients.run(["claude", "mcp", "list"])
     assert "401" in listed
     assert "Needs authentication" not in listed
-
-
-def test_codex_adds_the_service_and_lists_it(clients: Clients, service: Service) -> None:
-    added = ["codex", "mcp", "add", "run-memory", "--url", f"{service.url}/mcp"]
-    clients.run([*added, "--bearer-token-env-var", "RUNMEMORY_API_KEY"])
-    listed = clients.run(["codex", "mcp", "list"])
-    assert re.search(r"run-memory\s+\S+/mcp\s+RUNMEMORY_API_KEY\s+enabled\s+Bearer token", listed)

@@ -155,7 +155,11 @@ def test_repeating_a_commit_changes_nothing_and_a_key_keeps_its_seq(face: Face, 
 @pytest.mark.rule("STO-04")
 def test_a_commit_that_comes_again_is_free_and_changes_nothing(face: Face) -> None:
     client = face.client(limits=Limits(calls_a_day=3))
-    first: Any = {"operations": [put("a", {"x": 1}, {}), writes("a", 1)], "parts": {}, "idempotency_key": "first"}
+    first: Any = {
+        "operations": [put("a", {"x": 1}, {}), writes("a", 1)],
+        "parts": {},
+        "idempotency_key": "first",
+    }
     second: Any = {
         "operations": [put("a", {"x": 2}, {}), writes("a", 2)],
         "parts": {},

@@ -82,10 +82,10 @@ SHELL_RUNNERS: dict[str, Runner] = {
 }
 
 # Need a service to call.
-SERVED = {"examples/call_over_http.py"}
+SERVED = {"examples/call_over_http.py", "examples/call_over_mcp.py"}
 
-# Run by the test of the packaging folder that has the wheel to install.
-ELSEWHERE = {"examples/install.sh"}
+# Run by the test of the packaging folder that has the wheel to install, and by those that have the clients.
+ELSEWHERE = {"examples/install.sh", "examples/mcp_add.sh", "examples/mcp_add_local.sh"}
 
 EXAMPLES = sorted(
     str(path.relative_to(ROOT)) for path in (ROOT / "examples").glob("*") if path.suffix in {".py", ".sh"}
