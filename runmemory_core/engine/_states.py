@@ -132,7 +132,7 @@ def drop_call_lanes(at: Context, run: int) -> int:
         parents = metadata.get("parents")
         started_by = cast("dict[str, Any]", parents).get("") if isinstance(parents, dict) else None
         of_a_call = ":" in row["name"].rpartition("|")[2]
-        if through is None or not of_a_call or not isinstance(started_by, str) or started_by > through:
+        if not of_a_call or not isinstance(started_by, str) or started_by > through:
             continue
         if at.tx.one("seq_by_key", **ids, name="", key=started_by) is not None:
             continue  # an ancestor that a delta channel needs
