@@ -6,15 +6,20 @@ from typing import Any, TypedDict
 
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
+
 from runmemory_langgraph import RunMemorySaver
 
 
 @dataclass
 class Invoice:
+    """A class of one's own."""
+
     number: int
 
 
 class State(TypedDict):
+    """A counter."""
+
     step: int
 
 

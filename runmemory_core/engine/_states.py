@@ -98,8 +98,8 @@ def trim_lane(at: Context, run: int, lane: int, keep: int) -> int:
     return len(doomed)
 
 
-def drop_call_lanes(at: Context, run: int) -> int:
-    """Remove the lanes of subgraph calls whose root checkpoint was removed; how many went.
+def drop_call_lanes(at: Context, run: int) -> None:
+    """Remove the lanes of subgraph calls whose root checkpoint was removed.
 
     A call's lane is named after its task (``node:task``), and its checkpoints say in ``parents`` which root
     checkpoint started it. A lane without a task lives on from call to call and keeps its newest.
@@ -107,7 +107,6 @@ def drop_call_lanes(at: Context, run: int) -> int:
     ids = {"account_id": at.account_id, "run": run}
     root = at.tx.one("lane", **ids, name="")
     through = None if root is None else root["evicted_through"]
-    gone = 0
     for row in at.tx.all("call_lane_heads", **ids) if through is not None else ():
         metadata: dict[str, Any] = from_json(row["metadata"] or "{}")
         parents: dict[str, str] = metadata.get("parents") or {}
@@ -115,13 +114,9 @@ def drop_call_lanes(at: Context, run: int) -> int:
         of_a_call = ":" in row["name"].rpartition("|")[2]
         if through is None or not of_a_call or started_by is None or started_by > through:
             continue
-        if at.tx.one("seq_by_key", **ids, name="", key=started_by) is not None:
-            continue  # an ancestor that a delta channel needs
         at.tx.run("delete_lane_checkpoints", **ids, lane=row["lane"])
         at.tx.run("delete_lane_writes", **ids, lane=row["lane"])
         at.tx.run("evict_lane", **ids, lane=row["lane"], through=row["key"])
-        gone += 1
-    return gone
 
 
 def _supersteps(metadata: str | None) -> int:

