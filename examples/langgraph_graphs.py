@@ -29,6 +29,8 @@ def config_of(thread: str) -> Any:
 
 
 class Chat(TypedDict):
+    """A growing chat."""
+
     messages: Annotated[list[AnyMessage], add_messages]
 
 
@@ -70,6 +72,8 @@ def tools(saver: BaseCheckpointSaver[Any], tell: Tell) -> Any:
 
 
 class Orders(TypedDict):
+    """Orders to price."""
+
     orders: list[int]
     prices: Annotated[list[int], operator.add]
     total: int
@@ -99,6 +103,8 @@ def fan_out(saver: BaseCheckpointSaver[Any], tell: Tell) -> Any:
 
 
 class Payment(TypedDict):
+    """An amount, and what became of it."""
+
     amount: int
     log: Annotated[list[str], operator.add]
 
@@ -128,6 +134,8 @@ def approval(saver: BaseCheckpointSaver[Any], tell: Tell) -> Any:
 
 
 class Text(TypedDict):
+    """What each node noted."""
+
     log: Annotated[list[str], operator.add]
 
 

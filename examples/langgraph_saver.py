@@ -12,10 +12,14 @@ from runmemory_langgraph import RunMemorySaver
 
 @dataclass
 class Invoice:
+    """A class of one's own."""
+
     number: int
 
 
 class State(TypedDict):
+    """A counter."""
+
     step: int
 
 

@@ -115,32 +115,25 @@ def _ancestors_needed(rows: Sequence[Any], kept: Sequence[Any]) -> set[str]:
     return set(reach)
 
 
-def drop_call_lanes(at: Context, run: int) -> int:
-    """Remove the lanes of subgraph calls whose root checkpoint was removed; how many went.
+def drop_call_lanes(at: Context, run: int) -> None:
+    """Remove the lanes of subgraph calls whose root checkpoint was removed.
 
     A call's lane is named after its task (``node:task``), and its checkpoints say in ``parents`` which root
     checkpoint started it. A lane without a task lives on from call to call and keeps its newest.
     """
     ids = {"account_id": at.account_id, "run": run}
     root = at.tx.one("lane", **ids, name="")
-    through: str | None = None if root is None else root["evicted_through"]
-    gone = 0
-    if through is None:
-        return 0
-    for row in at.tx.all("call_lane_heads", **ids):
+    through = None if root is None else root["evicted_through"]
+    for row in at.tx.all("call_lane_heads", **ids) if through is not None else ():
         metadata: dict[str, Any] = from_json(row["metadata"] or "{}")
         parents = metadata.get("parents")
         started_by = cast("dict[str, Any]", parents).get("") if isinstance(parents, dict) else None
         of_a_call = ":" in row["name"].rpartition("|")[2]
         if not of_a_call or not isinstance(started_by, str) or started_by > through:
             continue
-        if at.tx.one("seq_by_key", **ids, name="", key=started_by) is not None:
-            continue  # an ancestor that a delta channel needs
         at.tx.run("delete_lane_checkpoints", **ids, lane=row["lane"])
         at.tx.run("delete_lane_writes", **ids, lane=row["lane"])
         at.tx.run("evict_lane", **ids, lane=row["lane"], through=row["key"])
-        gone += 1
-    return gone
 
 
 def _supersteps(metadata: str | None) -> int:

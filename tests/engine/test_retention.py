@@ -112,3 +112,31 @@ def test_keep_of_a_client_bounds_each_run(tmp_path: Path) -> None:
             client.save_checkpoint("export", f"step {number}")
         for run_id in ("import", "export"):
             assert [row.seq for row in client.list_checkpoints(run_id).checkpoints] == [5, 4, 3]
+
+
+def _nothing_needed(number: int) -> dict[str, Any]:
+    return {"op": "put", "key": f"{number:03}", "state": [], "metadata": {}}
+
+
+def test_the_lane_of_a_call_stays_while_a_delta_channel_needs_the_checkpoint_that_started_it(
+    face: EmbeddedFace,
+) -> None:
+    client = face.client(limits=Limits(keep=1))
+    call = {"op": "put", "lane": "sub:1", "key": "x", "state": [], "metadata": {"parents": {"": "002"}}}
+    counters = {"counters_since_delta_snapshot": {"items": [1, 1]}}
+
+    def put(number: int, **metadata: Any) -> None:
+        client.store.commit(
+            "r", "langgraph", operations=[_nothing_needed(number) | {"metadata": metadata}], parts={}
+        )
+
+    def has_call() -> bool:
+        return client.store.fetch("r", lane="sub:1").entry is not None
+
+    put(1)
+    put(2)
+    client.store.commit("r", "langgraph", operations=[call], parts={})
+    put(3, **counters)
+    assert has_call()
+    put(4, **counters)
+    assert not has_call()

@@ -23,7 +23,13 @@ Point = tuple[str, int]
 
 
 def run(
-    name: str, durability: str, saver: RunMemorySaver, thread: str, log: Path, point: Point | None
+    name: str,
+    durability: str,
+    saver: RunMemorySaver,
+    thread: str,
+    log: Path,
+    *,
+    point: Point | None,
 ) -> Any:
     """Take the thread to its end, or die at ``point``; each node and each commit is noted in ``log``."""
     counts = {"node": 0, "before": 0, "after": 0}
@@ -81,7 +87,7 @@ def main() -> None:
     def life(thread: str, log: Path, point: Point | None) -> str | None:
         def work() -> Any:
             with RunMemorySaver(url, api_key=key) as saver:
-                return run(name, durability, saver, thread, log, point)
+                return run(name, durability, saver, thread, log, point=point)
 
         return in_a_process(work)
 
