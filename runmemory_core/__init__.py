@@ -26,11 +26,12 @@ from runmemory_core.errors import (
     Unauthorized,
     Unavailable,
 )
+from runmemory_core.model import RELEASE
 
 if TYPE_CHECKING:
     from runmemory_core.client import AsyncClient, AsyncRun, Client, Run
 
-__version__ = "0.1.0"
+__version__ = RELEASE
 
 __all__ = [
     "AccountRequired",

@@ -9,6 +9,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal, NewType
 
+RELEASE = "0.1.0"
+"""Of this package, as in pyproject.toml."""
+
 Mode = Literal["acting", "watch"]
 RunStatus = Literal["running", "paused", "finished", "failed"]
 
