@@ -33,12 +33,12 @@ from runmemory_core.errors import (
     Unauthorized,
     Unavailable,
 )
-from runmemory_core.model import VERSION
+from runmemory_core.model import RELEASE
 
 if TYPE_CHECKING:
     from runmemory_core.client import AsyncClient, AsyncRun, Client, Run
 
-__version__ = VERSION
+__version__ = RELEASE
 
 __all__ = [
     "AccountRequired",

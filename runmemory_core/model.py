@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal, NewType
 
-VERSION = "0.1.0"
-"""Of this release, as pyproject.toml has it; a test compares them."""
+RELEASE = "0.1.0"
+"""Of this package, as in pyproject.toml."""
 
 Mode = Literal["acting", "watch"]
 RunStatus = Literal["running", "paused", "finished", "failed"]

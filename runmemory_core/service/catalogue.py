@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from runmemory_core.model import VERSION
+from runmemory_core.model import RELEASE
 from runmemory_core.operations import TOOLS
 from runmemory_core.operations.agents import INSTRUCTIONS, tools
 from runmemory_core.service import openapi
@@ -47,7 +47,7 @@ description: {json.dumps(f"{SUMMARY} {_WHEN}")}
 license: MIT
 compatibility: Needs the tools of the MCP server at {where}/mcp, or HTTP access to {where}.
 metadata:
-  version: "{VERSION}"
+  version: "{RELEASE}"
 ---
 
 # {TITLE}
@@ -97,7 +97,7 @@ def tool(where: str) -> str:
             "name": NAME,
             "title": TITLE,
             "description": SUMMARY,
-            "version": VERSION,
+            "version": RELEASE,
             "homepage": where,
             "license": "MIT",
             "mcp": {"transport": "streamable-http", "url": f"{where}/mcp"},
@@ -127,7 +127,7 @@ def server(where: str) -> str:
             "name": f"com.cloudforbots/{NAME}",
             "title": TITLE,
             "description": SUMMARY,
-            "version": VERSION,
+            "version": RELEASE,
             "websiteUrl": where,
             "remotes": [{"type": "streamable-http", "url": f"{where}/mcp", "headers": [key]}],
         }

@@ -18,7 +18,7 @@ from mcp.server.lowlevel.server import Server
 from pydantic_core import from_json
 
 from runmemory_core.errors import OverQuota, RunMemoryError
-from runmemory_core.model import VERSION, Caller
+from runmemory_core.model import RELEASE, Caller
 from runmemory_core.operations import OPERATIONS, TOOLS
 from runmemory_core.operations.agents import INSTRUCTIONS, PROBLEM_META, for_agents, tools
 from runmemory_core.operations.calls import Call, prepare
@@ -62,7 +62,7 @@ def tool_server(engine: Engine, who: Callable[[Context], Asker]) -> Server[Any]:
     return Server(
         "run-memory",
         title="Run Memory",
-        version=VERSION,
+        version=RELEASE,
         website_url="https://memory.cloudforbots.com",
         instructions=INSTRUCTIONS,
         get_tool_input_schema=_SCHEMAS.get,

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic.json_schema import models_json_schema
 
 from runmemory_core.errors import BY_CODE
-from runmemory_core.model import VERSION
+from runmemory_core.model import RELEASE
 from runmemory_core.operations import OPERATIONS, Operation
 
 _REFERENCE = "#/components/schemas/{model}"
@@ -68,7 +68,7 @@ def document() -> dict[str, Any]:
         "openapi": "3.1.0",
         "info": {
             "title": "Run Memory",
-            "version": VERSION,
+            "version": RELEASE,
             "summary": "Checkpoints for long agent runs: crashed at step 7, resume at step 8.",
             "description": "Without an API key every call is a preview: nothing is stored.",
         },

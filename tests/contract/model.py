@@ -182,7 +182,10 @@ class Model:
                 gone = silent > 365 * DAY
             else:
                 gone = silent > 30 * DAY
-            if gone:
+            if gone and run.deleted_at is None:
+                # What expired stays known as long as what was deleted, so that nothing starts empty unnoticed.
+                self.runs[run_id] = ModelRun(attempt=run.attempt, deleted_at=self.now)
+            elif gone:
                 del self.runs[run_id]
 
     # --- an adapter's run, swept never: its commits are the newest that happened ----------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import openapi_spec_validator
 import pytest
 import yaml
 
+from runmemory_core.model import RELEASE
 from runmemory_core.operations import TOOLS
 from runmemory_core.operations.agents import INSTRUCTIONS
 from runmemory_core.service import catalogue
@@ -40,6 +42,11 @@ def head_of(text: str) -> dict[str, Any]:
 @pytest.mark.parametrize("published", catalogue.FILES, ids=lambda published: published.path)
 def test_the_package_carries_what_the_table_makes(published: catalogue.Published) -> None:
     assert in_package(published.file) == published.text(catalogue.HOSTED_URL), "run `make format`"
+
+
+def test_the_release_is_that_of_the_package() -> None:
+    project = tomllib.loads((DATA.parents[1] / "pyproject.toml").read_text())["project"]
+    assert project["version"] == RELEASE
 
 
 def test_nothing_else_lies_beside_them() -> None:
