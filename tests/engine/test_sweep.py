@@ -56,7 +56,11 @@ def test_each_account_is_swept_by_the_plan_it_is_on(face: EmbeddedFace) -> None:
     assert run_ids(face, "customer") == {"active"}
     assert run_ids(face, "mine") == {"silent", "graph"}
     assert face.sweep() == 0
-    assert face.client(account="customer", plan=Plan.PRO).save_checkpoint("silent", "anew").seq == 1
+    customer = face.client(account="customer", plan=Plan.PRO)
+    with pytest.raises(RunDeleted, match="run silent expired at"):
+        customer.save_checkpoint("silent", "anew")
+    assert customer.resume("silent").status == "new"
+    assert customer.save_checkpoint("silent", "anew").seq == 1
 
 
 @pytest.mark.rule("LIM-06")

@@ -131,7 +131,7 @@ os.read(child_saved[0], 1)
 client.close()
 os.write(parent_closed[1], b".")
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-client.save_checkpoint("shared", "parent after", done=["5"])
+Client(f"sqlite:///{sys.argv[1]}").save_checkpoint("shared", "parent after", done=["5"])
 """
 
 
