@@ -123,8 +123,8 @@ def drop_call_lanes(at: Context, run: int) -> None:
     """
     ids = {"account_id": at.account_id, "run": run}
     root = at.tx.one("lane", **ids, name="")
-    through = None if root is None else root["evicted_through"]
-    for row in at.tx.all("call_lane_heads", **ids) if through is not None else ():
+    through: str = "" if root is None else root["evicted_through"] or ""
+    for row in at.tx.all("call_lane_heads", **ids) if through else ():
         metadata: dict[str, Any] = from_json(row["metadata"] or "{}")
         parents = metadata.get("parents")
         started_by = cast("dict[str, Any]", parents).get("") if isinstance(parents, dict) else None
