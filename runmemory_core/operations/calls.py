@@ -73,7 +73,7 @@ def prepare(name: str, arguments: Mapping[str, Any], *, redacts: bool = True, pa
     given = arguments.pop("state", None) if carries_state else None
     request = _validated(operation, arguments)
     _refuse_credentials(arguments)
-    if carries_state and (error := arguments.get("error")) and redacts:
+    if redacts and carries_state and isinstance(error := arguments.get("error"), str):
         request = request.model_copy(update={"error": redact(error).value})
     if given is None:
         return Call(operation, request, redacts=redacts)

@@ -7,7 +7,6 @@ and many callers share the cost. Knows nothing of what the work does.
 from __future__ import annotations
 
 import asyncio
-import os
 import queue
 import threading
 from collections.abc import Callable, Iterable, Sequence
@@ -17,7 +16,7 @@ from typing import Any, NamedTuple
 
 from runmemory_core.errors import RunMemoryError, StoreBusy, Unavailable
 from runmemory_core.store import Store, Tx
-from runmemory_core.store._forks import weakly
+from runmemory_core.store._forks import around_forks
 
 BATCH_CALLS = 256
 BATCH_BYTES = 262_144
@@ -40,7 +39,7 @@ class GroupWriter:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._reset()
-        os.register_at_fork(after_in_child=weakly(self._reset))
+        around_forks(after_in_child=self._reset)
 
     def _reset(self) -> None:
         self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import os
 import sqlite3
 import threading
 import time
@@ -20,7 +19,7 @@ from typing import Any, TypeVar
 
 from runmemory_core.errors import RunMemoryError, StoreBusy, StoreError, StoreFull, StoreReadOnly, StoreTooNew
 from runmemory_core.store import Tx
-from runmemory_core.store._forks import weakly
+from runmemory_core.store._forks import around_forks
 from runmemory_core.store._queries import migrations, queries, statements
 
 Result = TypeVar("Result")
@@ -72,11 +71,7 @@ class SqliteStore:
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._path.touch(mode=0o600)
         self._writing()
-        os.register_at_fork(
-            before=weakly(self._rest),
-            after_in_parent=weakly(self._wake),
-            after_in_child=weakly(self._start),
-        )
+        around_forks(before=self._rest, after_in_parent=self._wake, after_in_child=self._start)
 
     @property
     def where(self) -> str:

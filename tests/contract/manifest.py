@@ -95,7 +95,8 @@ RULES: dict[str, str] = {
     "SIZ-01": "A state of 262,144 bytes passes; one of 262,145 is refused with both numbers.",
     "RED-01": "A secret is replaced before anything is kept, and its pointer is told on save and on load.",
     "RED-02": "A credential in run_id or step is refused.",
-    "RED-03": "Secrets saved through any face appear nowhere on disk, in logs or in errors.",
+    "RED-03": "A credential in the error of a failed step is removed.",
+    "RED-04": "Secrets saved through any face appear nowhere on disk, in logs or in errors.",
     # deletion
     "DEL-01": "A deleted run refuses late writes; a resume begins it anew.",
     # the storage interface

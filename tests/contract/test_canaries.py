@@ -57,7 +57,7 @@ def everywhere(face: Face, said: list[str]) -> bytes:
     return files + "\n".join([*said, *face.dump(), *bodies]).encode()
 
 
-@pytest.mark.rule("RED-03")
+@pytest.mark.rule("RED-04")
 @pytest.mark.parametrize("plan", [Plan.OWN, Plan.PRO, Plan.WATCH])
 def test_secrets_saved_through_any_face_are_nowhere(
     face: Face, plan: Plan, caplog: pytest.LogCaptureFixture

@@ -205,3 +205,12 @@ def test_a_credential_in_a_name_is_refused(face: Face, client: Client) -> None:
         assert list(refusal.value.pointers) == [f"/{name}"]
         assert credential not in refusal.value.detail
     assert face.dump() == before
+
+
+@pytest.mark.rule("RED-03")
+def test_a_credential_in_an_error_is_removed(face: Face, client: Client) -> None:
+    credential = "ghp_" + "a1B2c3D4e5F6" * 3
+    client.save_checkpoint("import", "one", status="failed", error=f"403 for {credential} at api.example")
+    client.resume("import")
+    assert ": 403 for [removed] at api.example." in client.weekly_report().text
+    assert credential not in "\n".join(face.dump())

@@ -8,6 +8,9 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
+PATIENCE_SECONDS = 120
+"""After which a process that should have ended counts as hanging."""
+
 
 class Process:
     """A Python program; ``prefix`` may put it into namespaces of its own."""
@@ -36,7 +39,7 @@ class Process:
 
     def end(self, told: str = "") -> str:
         """What is still printed until the program ends, which it must do well, after it was told the rest."""
-        printed, complaints = self._running.communicate(told)
+        printed, complaints = self._running.communicate(told, timeout=PATIENCE_SECONDS)
         assert self._running.returncode == 0, complaints
         return printed
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
 from runmemory_core import Client
 from runmemory_core.errors import StoreBusy
+from runmemory_core.store.sqlite import SqliteStore
 from tests.store.processes import Process, run
 
 SAVER = """
@@ -62,11 +65,48 @@ def test_four_processes_that_save_at_once_lose_nothing(tmp_path: Path) -> None:
         ]
 
 
-def test_processes_that_create_the_file_at_the_same_moment_all_save(tmp_path: Path) -> None:
-    for attempt in range(3):
-        path = tmp_path / f"folder {attempt}" / "runs.db"
-        start_together(path, "abcd", 1)
-        assert sorted(saved_steps(path)) == ["a 0", "b 0", "c 0", "d 0"]
+CREATORS = """
+import multiprocessing, sys
+from runmemory_core import Client
+
+def create(barrier, folder, files, name):
+    for number in range(files):
+        barrier.wait()
+        with Client(f"sqlite:///{folder}/{number}/runs.db") as client:
+            client.save_checkpoint("shared", name, done=[name])
+
+folder, files, creators = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+forking = multiprocessing.get_context("fork")
+barrier = forking.Barrier(creators)
+processes = [forking.Process(target=create, args=(barrier, folder, files, f"{n}")) for n in range(creators)]
+for process in processes:
+    process.start()
+for process in processes:
+    process.join()
+    assert process.exitcode == 0
+"""
+
+
+def test_processes_that_create_a_file_at_the_same_moment_all_save(tmp_path: Path) -> None:
+    run(CREATORS, tmp_path, 10, 4)
+    for number in range(10):
+        assert sorted(saved_steps(tmp_path / f"{number}" / "runs.db")) == list("0123")
+
+
+def test_opening_waits_where_sqlite_would_not(tmp_path: Path) -> None:
+    """The switch to a write-ahead log fails at once when another process writes, however long one would wait."""
+    path = tmp_path / "runs.db"
+    with closing(sqlite3.connect(path, isolation_level=None)) as another:
+        another.execute("CREATE TABLE made_before_the_switch (a)")
+        another.execute("BEGIN IMMEDIATE")
+        opening = Thread(target=lambda: SqliteStore(path).close())
+        opening.start()
+        opening.join(0.2)
+        assert opening.is_alive()
+        another.execute("COMMIT")
+        opening.join()
+    with Client(f"sqlite:///{path}") as client:
+        assert client.save_checkpoint("import", "one").seq == 1
 
 
 FORKER = """

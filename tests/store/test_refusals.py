@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from runmemory_core import Client, StoreError
-from runmemory_core.errors import StoreTooNew
+from runmemory_core.errors import StoreReadOnly, StoreTooNew
 from runmemory_core.store import open_store
 from runmemory_core.store._queries import migrations
 from runmemory_core.store.sqlite import SqliteStore
@@ -52,11 +52,12 @@ def test_a_file_that_is_no_database_is_refused_and_stays_as_it_is(tmp_path: Path
     assert path.read_bytes() == text
 
 
-@pytest.mark.parametrize("place", ["runs.db/below", "."])
-def test_a_path_that_can_hold_no_file_is_refused(tmp_path: Path, place: str) -> None:
-    (tmp_path / "runs.db").write_bytes(b"")
-    with pytest.raises(StoreError, match=str(tmp_path)):
-        SqliteStore(tmp_path / place)
+def test_a_path_that_can_hold_no_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(StoreError, match=f"^{tmp_path}/file/below: "):
+        SqliteStore(tmp_path / "file" / "below")
+    with pytest.raises(StoreReadOnly, match=f"^{tmp_path} cannot be written: "):
+        SqliteStore(tmp_path)
 
 
 @pytest.mark.parametrize(
