@@ -223,6 +223,8 @@ def test_seq_asks_for_one_kept_checkpoint(client: Client) -> None:
         client.resume("import", seq=4)
     with pytest.raises(NotFound):
         client.resume("unknown", seq=1)
+    with pytest.raises(NotFound, match="there is no run unknown"):
+        client.resume("unknown", peek=True, seq=1)
     assert client.resume("unknown", peek=True).attempt is None
     assert client.resume("import", peek=True).attempt == 2
 

@@ -353,3 +353,16 @@ def test_what_watch_recorded_goes_after_eight_days(face: Face) -> None:
         "checkpoints": 0,
     }
     assert "watch:visitor" not in "\n".join(face.dump())
+
+
+@pytest.mark.rule("WAT-09")
+def test_a_run_that_is_only_resumed_forgets_its_last_step(face: Face) -> None:
+    client = face.client(account="visitor", plan=Plan.WATCH)
+    client.save_checkpoint("import", "one")
+    for _ in range(9):
+        face.clock.forward(DAY)
+        client.resume("import")
+    face.sweep()
+    reply = client.resume("import")
+    assert (reply.would_resume, reply.restart, reply.attempt) == (None, True, 11)
+    assert client.resume("another").unfinished == []
