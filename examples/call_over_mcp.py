@@ -6,5 +6,5 @@ import os
 from runmemory_core import Client
 
 with Client(f"mcp+{os.environ['RUNMEMORY_URL']}/mcp") as client:
-    print(client.save_checkpoint("invoice-import", "page 1", state={"cursor": 1}).outcome)
+    print(client.save_checkpoint("pages-over-mcp", "page 1", state={"cursor": 1}).outcome)
 # [end:all]

@@ -32,6 +32,7 @@ from runmemory_core.errors import (
     StoreTooNew,
     Unauthorized,
     Unavailable,
+    WrongOrigin,
 )
 from runmemory_core.model import RELEASE
 
@@ -69,6 +70,7 @@ __all__ = [
     "StoreTooNew",
     "Unauthorized",
     "Unavailable",
+    "WrongOrigin",
 ]
 
 _LATER = frozenset({"AsyncClient", "AsyncRun", "Client", "Run"})

@@ -19,7 +19,7 @@ def test_an_agent_of_400_messages_sends_2_mb_and_keeps_1_mb(tmp_path: Path) -> N
         key = new_key_in(service.database, account="agent", plan=Plan.PRO)
         requests: list[Any] = []
         with RunMemorySaver(service.url, api_key=key) as saver:
-            saver._client._transport._http.event_hooks = {"request": [requests.append]}  # pyright: ignore[reportAttributeAccessIssue]
+            saver._client._transport._pool().event_hooks = {"request": [requests.append]}  # pyright: ignore[reportAttributeAccessIssue]
             config: Any = {"configurable": {"thread_id": "agent"}, "recursion_limit": 500}
             result = chat(MESSAGES, saver, size_bytes=1_600).invoke(
                 {"messages": []}, config, durability="sync"

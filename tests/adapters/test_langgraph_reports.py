@@ -300,7 +300,9 @@ def test_a_thread_expires_whole_and_any_write_keeps_it(row, tmp_path):
         sweep_all(store, limits=dict.fromkeys(Plan, limits), now_ms=now + 29 * day)
         assert len([*saver.list(None)]) == 1
         sweep_all(store, limits=dict.fromkeys(Plan, limits), now_ms=now + 31 * day)
-        assert saver.get_tuple(at) is None
+        with pytest.raises(CheckpointGone, match="expired"):
+            saver.get_tuple(at)
+        assert saver.get_tuple(THREAD) is None
         assert [*saver.list(None)] == []
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from runmemory_core import Client, InvalidRequest, parts
+from runmemory_core import CheckpointGone, Client, InvalidRequest, parts
 from runmemory_core.model import Limits
 from tests.contract.faces import EmbeddedFace
 
@@ -118,7 +118,7 @@ def _nothing_needed(number: int) -> dict[str, Any]:
     return {"op": "put", "key": f"{number:03}", "state": [], "metadata": {}}
 
 
-def test_the_lane_of_a_call_stays_while_a_delta_channel_needs_the_checkpoint_that_started_it(
+def test_the_lane_of_a_call_goes_with_the_checkpoint_that_started_it_though_a_thin_record_of_it_stays(
     face: EmbeddedFace,
 ) -> None:
     client = face.client(limits=Limits(keep=1))
@@ -126,9 +126,10 @@ def test_the_lane_of_a_call_stays_while_a_delta_channel_needs_the_checkpoint_tha
     counters = {"counters_since_delta_snapshot": {"items": [1, 1]}}
 
     def put(number: int, **metadata: Any) -> None:
-        client.store.commit(
-            "r", "langgraph", operations=[_nothing_needed(number) | {"metadata": metadata}], parts={}
-        )
+        change = _nothing_needed(number) | {"metadata": metadata}
+        if number > 1:
+            change["parent"] = f"{number - 1:03}"
+        client.store.commit("r", "langgraph", operations=[change], parts={})
 
     def has_call() -> bool:
         return client.store.fetch("r", lane="sub:1").entry is not None
@@ -136,7 +137,10 @@ def test_the_lane_of_a_call_stays_while_a_delta_channel_needs_the_checkpoint_tha
     put(1)
     put(2)
     client.store.commit("r", "langgraph", operations=[call], parts={})
-    put(3, **counters)
     assert has_call()
-    put(4, **counters)
+    put(3, **counters)
     assert not has_call()
+    # Of the ancestor only what rebuilds the delta channel is left.
+    assert [entry.key for entry in client.store.chain("r", key="003").entries] == ["003", "002"]
+    with pytest.raises(CheckpointGone):
+        client.store.fetch("r", key="002")

@@ -222,7 +222,7 @@ def test_a_running_service_sweeps(tmp_path: Path) -> None:
     def left() -> tuple[int, ...]:
         with closing(sqlite3.connect(database)) as connection:
             return connection.execute(
-                "SELECT (SELECT count(*) FROM replays), (SELECT count(*) FROM runs)"
+                "SELECT (SELECT count(*) FROM replays), (SELECT count(*) FROM runs WHERE deleted_at IS NULL)"
             ).fetchone()
 
     assert left() == (1, 1)
