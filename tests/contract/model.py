@@ -40,6 +40,8 @@ class ModelRun:
     last: tuple[Any, ...] | None = None
     updated_at: int = 0
     deleted_at: int | None = None
+    generation: object = field(default_factory=object)
+    """Another object for each beginning: answers given before it do not count any more."""
 
     def look(self) -> tuple[Any, ...]:
         """Status, attempt, seq, step, state and done as a peek shows them."""
@@ -59,7 +61,7 @@ class Model:
         self.now = 0
         self.runs: dict[str, ModelRun] = {}
         self.calls: dict[int, int] = {}
-        self.answers: dict[str, tuple[tuple[Any, ...], Any, int]] = {}
+        self.answers: dict[str, tuple[tuple[Any, ...], Any, int, str, object]] = {}
         self.graph: dict[str, int] = {}
         self.graph_seq = 0
 
@@ -82,14 +84,15 @@ class Model:
     def replay(self, key: str | None, body: tuple[Any, ...]) -> Outcome | None:
         if key is None or key not in self.answers:
             return None
-        recorded, answer, answered_at = self.answers[key]
-        if answered_at < self.now - 7 * DAY:
+        recorded, answer, answered_at, run_id, generation = self.answers[key]
+        run = self.living(run_id)
+        if answered_at < self.now - 7 * DAY or run is None or run.generation is not generation:
             return None
         return ("replayed", answer) if recorded == body else IdempotencyKeyReused
 
-    def remember(self, key: str | None, body: tuple[Any, ...], answer: Any) -> None:
+    def remember(self, key: str | None, body: tuple[Any, ...], answer: Any, run_id: str) -> None:
         if key is not None:
-            self.answers[key] = (body, answer, self.now)
+            self.answers[key] = (body, answer, self.now, run_id, self.runs[run_id].generation)
 
     def look(self, run_id: str) -> tuple[Any, ...]:
         run = self.living(run_id)
@@ -104,7 +107,7 @@ class Model:
             return replayed
         attempt = arguments.get("attempt")
         if run is not None and run.last == body and attempt in (None, run.attempt):
-            self.remember(key, body, run.seq)
+            self.remember(key, body, run.seq, run_id)
             return ("replayed", run.seq)
         if (refusal := self._refusal(run, arguments)) is not None:
             return refusal
@@ -117,7 +120,7 @@ class Model:
         run.done += [item for item in dict.fromkeys(arguments.get("done", ())) if item not in run.done]
         run.status = arguments.get("status", "running")
         run.last, run.updated_at = body, self.now
-        self.remember(key, body, run.seq)
+        self.remember(key, body, run.seq, run_id)
         self.count()
         return ("saved", run.seq)
 
@@ -156,9 +159,9 @@ class Model:
             run.attempt += 1
             run.status, run.last, run.updated_at = "running", None, self.now
             if start_over:
-                run.generation_seq, run.done = run.seq, []
+                run.generation_seq, run.done, run.generation = run.seq, [], object()
         self.count()
-        self.remember(key, body, run.attempt)
+        self.remember(key, body, run.attempt, run_id)
         return run.look()
 
     def listed(self, run_id: str) -> Outcome:
