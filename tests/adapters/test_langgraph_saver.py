@@ -444,7 +444,10 @@ def test_a_saver_that_is_dropped_leaves_no_thread_behind(saver_maker):
     saver: Any = None
     for _ in range(5):
         saver = saver_maker()
-        saver.put_writes(put(saver, {"x": 1}), [("x", 2)], "task")
+        at = put(saver, {"x": 1})
+        saver.put_writes(at, [("x", 2)], "task")
+        assert saver.get_tuple(at).pending_writes == [("task", "x", 2)]
+        saver._client.close()  # its sockets, not what the outbox holds
     del saver
     deadline = time.monotonic() + 20
     while threading.active_count() > before:
