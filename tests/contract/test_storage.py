@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import pytest
-from pydantic_core import from_json
 
 from runmemory_core import (
-    AdapterRun,
     CheckpointGone,
     Client,
     InvalidJson,
     InvalidRequest,
-    NotFound,
     OverQuota,
     RunDeleted,
     StaleAttempt,
@@ -23,46 +19,8 @@ from runmemory_core import (
     parts,
 )
 from runmemory_core.model import Limits
-from runmemory_core.operations.storage import CommitReply, Entry, FetchReply
+from tests.contract.commits import GRAPH, NO_ADDRESS, addressed, commit, fetched, keys, put, state_of, writes
 from tests.contract.faces import Face, HttpFace
-
-GRAPH = "langgraph"
-NO_ADDRESS = "A" * 22
-
-
-def put(key: str, state: Mapping[str, Any], texts: dict[str, str], **more: Any) -> dict[str, Any]:
-    """A put of ``state``, whose parts are added to ``texts``."""
-    return {"op": "put", "key": key, "state": parts.split_object(state, texts)["o"], **more}
-
-
-def writes(key: str, *values: Any, task_id: str = "task", **more: Any) -> dict[str, Any]:
-    results = [[index, "channel", {"=": value}] for index, value in enumerate(values)]
-    return {"op": "writes", "key": key, "task_id": task_id, "writes": results, **more}
-
-
-def addressed(text: str) -> dict[str, str]:
-    return {parts.address(text): text}
-
-
-def commit(
-    client: Client, *operations: dict[str, Any], texts: Mapping[str, str] | None = None, **more: Any
-) -> CommitReply:
-    return client.store.commit("graph", GRAPH, operations=operations, parts=texts or {}, **more)
-
-
-def state_of(entry: Entry | None, texts: Mapping[str, str]) -> dict[str, Any]:
-    assert entry is not None
-    state: dict[str, Any] = from_json(parts.join({"o": entry.body.state}, texts.__getitem__))
-    return state
-
-
-def fetched(reply: FetchReply) -> Entry:
-    assert reply.entry is not None
-    return reply.entry
-
-
-def keys(entries: Sequence[Entry]) -> list[str]:
-    return [entry.key for entry in entries]
 
 
 @pytest.mark.rule("STO-01")
@@ -360,59 +318,6 @@ def test_ancestors_that_a_delta_channel_needs_stay(face: Face) -> None:
     assert keys(client.store.chain("graph", key="k8").entries) == ["k8", "k7"]
 
 
-@pytest.mark.rule("STO-11")
-def test_a_copied_run_is_whole_and_goes_on_by_itself(client: Client) -> None:
-    texts: dict[str, str] = {}
-    chat = [f"message {n} " * 30 for n in range(50)]
-    commit(client, put("a", {"chat": chat}, texts), writes("a", 1), put("b", {}, {}, lane="sub"), texts=texts)
-    assert client.store.copy_run("graph", target_run_id="copy").count == 2
-    reply = client.store.fetch("copy")
-    assert state_of(reply.entry, reply.parts) == {"chat": chat}
-    assert len(fetched(reply).writes) == 1
-    assert client.store.commit("copy", GRAPH, operations=[put("c", {}, {})], parts={}).seqs == {"c": 3}
-    client.store.delete_run("graph")
-    assert keys(client.store.history("copy").entries) == ["c", "b", "a"]
-    with pytest.raises(InvalidRequest, match="run copy exists already"):
-        client.store.copy_run("copy", target_run_id="copy")
-    with pytest.raises(NotFound):
-        client.store.copy_run("graph", target_run_id="other")
-    assert client.store.copy_run("copy", target_run_id="graph").count == 3
-
-
-@pytest.mark.rule("STO-11")
-def test_a_copied_run_of_the_five_tools_keeps_state_and_done(client: Client) -> None:
-    client.save_checkpoint("import", "one", state={"a": 1}, done=["a"])
-    client.resume("import", start_over=True)
-    client.save_checkpoint(
-        "import", "two", state={"b": ["text " * 1_000]}, done=["b", "c"], next_step="three"
-    )
-    client.store.copy_run("import", target_run_id="copy")
-    original, copy = (client.resume(run_id) for run_id in ("import", "copy"))
-    assert copy.checkpoint == original.checkpoint
-    assert (copy.done, copy.done_count, copy.attempt) == (["b", "c"], 2, 2)
-    assert client.save_checkpoint("copy", "three", done=["c", "d"]).seq == 3
-    assert client.resume("copy").done == ["b", "c", "d"]
-    assert client.resume("import").done == ["b", "c"]
-
-
-@pytest.mark.rule("STO-12")
-def test_prune_keeps_the_latest_of_each_lane(client: Client) -> None:
-    texts: dict[str, str] = {}
-    for number in range(4):
-        for lane in ("", "sub"):
-            change = put(f"k{number}", {"text": f"{lane}{number} " * 100}, texts, lane=lane)
-            commit(client, change, writes(f"k{number}", number, lane=lane), texts=texts)
-    assert client.store.prune("graph").count == 6
-    assert keys(client.store.history("graph").entries) == ["k3", "k3"]
-    reply = client.store.fetch("graph", lane="sub")
-    assert state_of(reply.entry, reply.parts) == {"text": "sub3 " * 100}
-    with pytest.raises(CheckpointGone):
-        client.store.fetch("graph", key="k2")
-    assert client.store.prune("graph", strategy="delete").count == 2
-    assert client.store.history("graph").entries == []
-    assert client.store.prune("unknown").count == 0
-
-
 @pytest.mark.rule("STO-10")
 def test_writes_for_a_checkpoint_that_retention_removed_are_not_kept(face: Face) -> None:
     client = face.client(limits=Limits(keep=1))
@@ -429,80 +334,6 @@ def test_a_bool_in_a_filter_is_no_number(client: Client) -> None:
     for metadata in ({"step": True}, {"in": [{"x": True}]}, {"absent": None}):
         assert client.store.history("graph", metadata=metadata).entries == []
     assert len(client.store.history("graph", metadata={"step": 1, "in": [{"x": 1}]}).entries) == 1
-
-
-@pytest.mark.rule("STO-13")
-def test_only_what_equals_the_metadata_is_deleted(client: Client) -> None:
-    texts: dict[str, str] = {}
-    for run_id in ("one", "two"):
-        for number in range(3):
-            metadata = {"run": f"{run_id} {number % 2}"} | ({"extra": None} if number == 1 else {})
-            change = put(f"k{number}", {"text": f"{number} " * 200}, texts, metadata=metadata)
-            client.store.commit(run_id, GRAPH, operations=[change, writes(f"k{number}", 1)], parts=texts)
-    client.store.commit("three", "crew", operations=[put("k0", {}, {}, metadata={"run": "one 0"})], parts={})
-    assert client.store.delete_by_metadata(GRAPH, metadata={"missing": None}).count == 0
-    assert client.store.delete_by_metadata(GRAPH, metadata={"run": "one 0", "extra": None}).count == 0
-    assert client.store.delete_by_metadata(GRAPH, metadata={"run": "one 0"}).count == 2
-    assert keys(client.store.history("one").entries) == ["k1"]
-    reply = client.store.fetch("one")
-    assert state_of(reply.entry, reply.parts) == {"text": "1 " * 200}
-    assert len(client.store.history("two").entries) == 3
-    assert len(client.store.history("three").entries) == 1
-    assert client.store.delete_by_metadata(GRAPH, metadata={"run": "one 1"}).count == 1
-    with pytest.raises(RunDeleted):
-        client.store.commit("one", GRAPH, operations=[put("k9", {}, {}, parent="k1")], parts={})
-    with pytest.raises(InvalidRequest):
-        client.store.delete_by_metadata(GRAPH, metadata={})
-
-
-@pytest.mark.rule("STO-14")
-def test_a_run_is_written_by_one_adapter_or_by_the_five_tools(face: Face, client: Client) -> None:
-    commit(client, put("a", {}, {}))
-    client.save_checkpoint("import", "one")
-    before = face.dump()
-    with pytest.raises(AdapterRun, match="run graph is written by the langgraph adapter"):
-        client.save_checkpoint("graph", "one")
-    with pytest.raises(AdapterRun, match="run import is written by the five tools"):
-        client.store.commit("import", GRAPH, operations=[put("a", {}, {})], parts={})
-    with pytest.raises(AdapterRun):
-        client.store.claim("import", GRAPH)
-    with pytest.raises(AdapterRun):
-        client.store.commit("graph", "crew", operations=[put("a", {}, {})], parts={})
-    assert face.dump() == before
-
-
-@pytest.mark.rule("STO-15")
-def test_a_commit_with_a_replaced_attempt_is_refused(face: Face, client: Client) -> None:
-    first = client.store.claim("graph", GRAPH).attempt
-    commit(client, put("a", {}, {}), attempt=first)
-    assert client.store.claim("graph", GRAPH).attempt == first + 1
-    before = face.dump()
-    with pytest.raises(StaleAttempt):
-        commit(client, put("b", {}, {}), attempt=first)
-    assert face.dump() == before
-    assert commit(client, put("b", {}, {}), attempt=first + 1).seqs == {"b": 2}
-    assert commit(client, put("c", {}, {})).seqs == {"c": 3}
-
-
-@pytest.mark.rule("STO-16")
-def test_a_late_commit_to_a_deleted_run_is_refused_and_a_first_one_begins_it_anew(
-    face: Face, client: Client
-) -> None:
-    texts: dict[str, str] = {}
-    first = put("a", {"text": "x" * 500}, texts)
-    commit(client, first, texts=texts)
-    client.store.delete_run("graph")
-    before = face.dump()
-    for late in (put("b", {}, {}, parent="a"), writes("a", 1)):
-        with pytest.raises(RunDeleted):
-            commit(client, late)
-    assert client.store.fetch("graph").entry is None
-    assert client.store.history("graph").entries == []
-    assert face.dump() == before
-    # The parts went with the run, so they are needed again.
-    assert commit(client, first).missing == list(texts)
-    assert commit(client, first, texts=texts).seqs == {"a": 1}
-    assert keys(client.store.history("graph").entries) == ["a"]
 
 
 @pytest.mark.rule("STO-17")
@@ -556,30 +387,6 @@ def test_a_part_or_node_of_no_known_form_is_refused(face: Face, client: Client) 
     with pytest.raises(InvalidRequest):
         commit(client, put("b", {}, {}), texts={"short": '"x"'})
     assert face.dump() == before
-
-
-@pytest.mark.rule("STO-19")
-def test_accounts_see_nothing_of_each_other(face: Face) -> None:
-    mine, other = face.client(account="mine"), face.client(account="other")
-    for client, text in ((mine, "mine"), (other, "other")):
-        client.save_checkpoint("import", "one", state={"text": text}, done=[text], idempotency_key="k")
-        texts: dict[str, str] = {}
-        commit(client, put("a", {"text": text * 100}, texts, metadata={"a": 1}), texts=texts)
-    assert other.resume("import", peek=True).done == ["other"]
-    assert len(mine.list_checkpoints().checkpoints) == 2
-    assert mine.weekly_report().numbers["runs"] == 2
-    assert [entry.run_id for entry in mine.store.history().entries] == ["graph"]
-    mine.save_checkpoint("private", "one")
-    with pytest.raises(NotFound):
-        other.list_checkpoints("private")
-    with pytest.raises(NotFound):
-        other.store.copy_run("private", target_run_id="copy")
-    assert {run.run_id for run in other.resume("new").unfinished} == {"graph", "import"}
-    assert mine.store.delete_by_metadata(GRAPH, metadata={"a": 1}).count == 1
-    assert mine.store.delete_run("import").count == 1
-    assert other.resume("import", peek=True).done == ["other"]
-    reply = other.store.fetch("graph")
-    assert state_of(reply.entry, reply.parts) == {"text": "other" * 100}
 
 
 @pytest.mark.rule("STO-18")
