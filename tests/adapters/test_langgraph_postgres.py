@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from langgraph.checkpoint.postgres import PostgresSaver
 
 pytestmark = pytest.mark.long
 
@@ -58,7 +59,6 @@ TAKING_TURNS = textwrap.dedent(
 
     with ExitStack() as stack:
         theirs = stack.enter_context(PostgresSaver.from_conn_string(sys.argv[1]))
-        theirs.setup()
         savers = [theirs, stack.enter_context(RunMemorySaver(sys.argv[2]))]
         graphs = [builder.compile(checkpointer=saver) for saver in savers]
         config = {"configurable": {"thread_id": "t"}}
@@ -84,6 +84,9 @@ def postgres(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
 
     server = get_server(folder / "data", cleanup_mode="stop")
     try:
+        # Once, before the processes start: two of them making the tables at once fail on each other.
+        with PostgresSaver.from_conn_string(server.get_uri()) as saver:
+            saver.setup()
         yield server.get_uri()
     finally:
         server.cleanup()
