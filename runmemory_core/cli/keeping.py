@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import logging
 import re
-import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -22,6 +21,7 @@ from runmemory_core.policy.times import rfc3339
 from runmemory_core.service.keys import digest, id_of, new_key
 from runmemory_core.service.settings import Settings, from_environment, masked, variables
 from runmemory_core.store import Store, open_store
+from runmemory_core.store.clock import wall_clock_ms
 
 _ANY_HOST = frozenset({"0.0.0.0", "::"})  # noqa: S104 - recognised, not bound
 
@@ -68,7 +68,7 @@ def issue(chosen: argparse.Namespace) -> None:
     key, plan = new_key(), Plan(chosen.plan)
     made = {"key_id": id_of(key), "account": chosen.account, "label": chosen.label}
     with _opened(settings) as store:
-        store.transact(partial(issue_key, key_sha256=digest(key), plan=plan, now_ms=_now_ms(), **made))
+        store.transact(partial(issue_key, key_sha256=digest(key), plan=plan, now_ms=wall_clock_ms(), **made))
     if chosen.json:
         output.data({"key": key, "plan": plan.value, **made})
         return
@@ -113,7 +113,7 @@ def _row(key: dict[str, Any]) -> list[str]:
 def revoke(chosen: argparse.Namespace) -> None:
     """Make a key worthless; raises `NotFound` for an unknown one."""
     with _opened(_settings(chosen)) as store:
-        store.transact(partial(revoke_key, key_id=chosen.key_id, now_ms=_now_ms()))
+        store.transact(partial(revoke_key, key_id=chosen.key_id, now_ms=wall_clock_ms()))
     if chosen.json:
         output.data({"revoked": chosen.key_id})
     else:
@@ -131,7 +131,7 @@ def sweep(chosen: argparse.Namespace) -> None:
         kept_for_ms = chosen.runs_older_than * DAY_MS
         limits = {plan: _at_most(plan_limits, kept_for_ms) for plan, plan_limits in LIMITS.items()}
     with _opened(_settings(chosen)) as store:
-        removed = sweep_all(store, now_ms=_now_ms(), limits=limits)
+        removed = sweep_all(store, now_ms=wall_clock_ms(), limits=limits)
     if chosen.json:
         output.data({"removed": removed})
     else:
@@ -157,7 +157,3 @@ def _opened(settings: Settings) -> Generator[Store]:
         yield store
     finally:
         store.close()
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -40,11 +40,6 @@ def read_reply(model: type[ReplyModel], reply: Reply, call: Call) -> ReplyModel:
     return model.model_validate(reply)
 
 
-def reply_model(name: str) -> type[Shown]:
-    """The model of an operation's replies."""
-    return OPERATIONS[name].reply
-
-
 def _new_key() -> str:
     # Keys that begin with the time lie together in the database's index.
     return f"{time.time_ns() // 1_000_000:012x}-{secrets.token_urlsafe(15)}"

@@ -18,10 +18,11 @@ from runmemory_core.operations import OPERATIONS
 from runmemory_core.service import catalogue, mcp_endpoint
 from runmemory_core.service.answers import confess, refuse, refuse_http, refuse_store
 from runmemory_core.service.free_keys import FREE_KEY_PATH, FreeKeyEndpoint
-from runmemory_core.service.rest import Engine, OperationEndpoint, StateEndpoint, wall_clock_ms
+from runmemory_core.service.rest import Engine, OperationEndpoint, StateEndpoint
 from runmemory_core.service.settings import Settings
 from runmemory_core.service.sweeper import sweep_forever
 from runmemory_core.store import Store
+from runmemory_core.store.clock import wall_clock_ms
 
 _HTTP_WORDS = {
     404: "there is nothing at this path; /openapi.json lists what there is",

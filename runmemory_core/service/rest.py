@@ -5,7 +5,6 @@ what is checked here.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -27,17 +26,13 @@ from runmemory_core.service.auth import Authenticator
 from runmemory_core.service.bodies import gunzip, read_body, read_json
 from runmemory_core.service.settings import Settings
 from runmemory_core.store import Store, Tx
+from runmemory_core.store.clock import wall_clock_ms
 from runmemory_core.store.group import GroupWriter
 
 LARGE_BYTES = 262_144
 """From this size on a body is read on another thread, so that it holds up nobody else."""
 
 _DIGITS = 18
-
-
-def wall_clock_ms() -> int:
-    """Now, in milliseconds since 1970 in UTC."""
-    return time.time_ns() // 1_000_000
 
 
 class Engine:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
 from functools import partial
 
@@ -12,14 +11,10 @@ from runmemory_core.model import Caller, Reply
 from runmemory_core.operations.calls import Call
 from runmemory_core.operations.wire import revive
 from runmemory_core.store import Store
+from runmemory_core.store.clock import wall_clock_ms
 from runmemory_core.store.group import GroupWriter
 
 Clock = Callable[[], int]
-
-
-def wall_clock_ms() -> int:
-    """Now, in milliseconds since 1970 in UTC."""
-    return time.time_ns() // 1_000_000
 
 
 class EmbeddedTransport:

@@ -350,7 +350,8 @@ def test_over_quota_a_run_ends_and_goes_on_here_and_is_sent_the_next_day(place, 
 def spend(client: Client, account: str, calls: int) -> None:
     """Set how many calls of today an account has made."""
     from runmemory_core.policy.times import day_of
-    from runmemory_core.transports.embedded import EmbeddedTransport, wall_clock_ms
+    from runmemory_core.store.clock import wall_clock_ms
+    from runmemory_core.transports.embedded import EmbeddedTransport
 
     transport = client._transport
     assert isinstance(transport, EmbeddedTransport)
