@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from runmemory_core import CheckpointGone, Client, IdempotencyKeyReused, NotFound, StaleAttempt
-from runmemory_core.model import Limits, RunStatus
+from runmemory_core.model import Limits, Plan, RunStatus
 from tests.contract.faces import HOUR, MINUTE, Face, checkpoint_of
 
 
@@ -167,6 +167,22 @@ def test_start_over_with_the_current_attempt_begins_anew_and_with_an_old_one_doe
     assert client.resume("import", peek=True).status == "resumed"
     reply = client.resume("import", attempt=2, start_over=True)
     assert (reply.status, reply.attempt) == ("new", 3)
+
+
+@pytest.mark.rule("RES-18")
+@pytest.mark.parametrize("plan", list(Plan))
+def test_start_over_abandons_the_generation_of_a_running_run_only(face: Face, plan: Plan) -> None:
+    client = face.client(plan=plan)
+    for status in ("finished", "paused", "failed"):
+        client.save_checkpoint("import", status, status=status)
+        client.resume("import", start_over=True)
+        client.save_checkpoint("import", "end", status="finished")
+        client.resume("import", start_over=True)
+    assert client.weekly_report().numbers["abandoned"] == 0
+    client.save_checkpoint("import", "one")
+    assert client.resume("import", start_over=True).restart is False
+    numbers = client.weekly_report().numbers
+    assert (numbers["abandoned"], numbers["restarts"]) == (1, 0)
 
 
 @pytest.mark.rule("RES-10")

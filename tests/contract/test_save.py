@@ -20,7 +20,7 @@ from runmemory_core import (
     StateTooLarge,
 )
 from runmemory_core.errors import CredentialInName
-from runmemory_core.model import Limits
+from runmemory_core.model import Limits, RunStatus
 from tests.contract.faces import HOUR, MINUTE, Face, checkpoint_of
 
 
@@ -119,6 +119,19 @@ def test_a_failed_run_keeps_its_error_for_the_report(client: Client) -> None:
     assert 'import stopped after "one" on 2026-03-01 at 12:00 UTC: ValueError: no such file.' in (
         client.weekly_report().text
     )
+
+
+@pytest.mark.rule("SAV-22")
+def test_a_save_says_the_status_and_running_unless_it_does(client: Client) -> None:
+    statuses: list[tuple[RunStatus | None, RunStatus]] = [
+        ("paused", "paused"),
+        (None, "running"),
+        ("failed", "failed"),
+        ("running", "running"),
+    ]
+    for given, shown in statuses:
+        client.save_checkpoint("import", f"{given}", status=given)
+        assert client.list_checkpoints("import").checkpoints[0].run_status == shown
 
 
 @pytest.mark.rule("SAV-09")

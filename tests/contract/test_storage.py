@@ -20,7 +20,7 @@ from runmemory_core import (
 )
 from runmemory_core.model import Limits
 from tests.contract.commits import GRAPH, NO_ADDRESS, addressed, commit, fetched, keys, put, state_of, writes
-from tests.contract.faces import Face, HttpFace
+from tests.contract.faces import Face
 
 
 @pytest.mark.rule("STO-01")
@@ -411,31 +411,3 @@ def test_what_json_cannot_hold_is_refused_before_it_is_kept(face: Face, client: 
     with pytest.raises(StateTooLarge, match="holds 262,146 bytes inline under 'x'"):
         commit(client, {"op": "put", "key": "b", "state": [["x", {"=": "x" * 262_144}]]})
     assert face.dump() == before
-
-
-@pytest.mark.rule("RED-01")
-def test_the_service_removes_secrets_wherever_a_commit_holds_them(face: Face) -> None:
-    if not isinstance(face, HttpFace):
-        pytest.skip("an embedded store takes what its adapter redacted")
-    http = face.client()
-    secret = {"password": "hunter2-hunter2"}
-    texts = addressed(from_page := '[{"=":{"password":"hunter2-hunter2"}}]')
-    change: Any = {
-        "op": "put",
-        "key": "a",
-        "state": [["chat", {"l": [{"=": secret}, {"g": parts.address(from_page)}]}]],
-        "extra": {"=": {"versions": [["password", "v1"]], "seen": [["token", [["secret", 2]]]]} | secret},
-        "metadata": secret
-        | {"parents": {"auth_token:1": "id"}, "counters_since_delta_snapshot": {"api_key": [1, 2]}},
-    }
-    commit(http, change, texts=texts)
-    entry = fetched(reply := http.store.fetch("graph"))
-    assert state_of(entry, reply.parts) == {"chat": [{"password": "[removed]"}] * 2}
-    assert entry.body.extra == {
-        "=": {
-            "versions": [["password", "v1"]],
-            "seen": [["token", [["secret", 2]]]],
-            "password": "[removed]",
-        }
-    }
-    assert entry.metadata == change["metadata"] | {"password": "[removed]"}
