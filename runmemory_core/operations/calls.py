@@ -100,10 +100,11 @@ def _rounded_elsewhere(state: PreparedState) -> tuple[str, ...]:
         return ()
     counted = "an integer" if len(pointers) == 1 else f"{len(pointers):,} integers"
     shown = ", ".join(pointers[:POINTERS_NAMED]) + (" and more" if len(pointers) > POINTERS_NAMED else "")
-    return (
-        f"state has {counted} beyond 2^53 ({shown}): kept exactly, but JavaScript and many "
-        "other readers of JSON round such numbers: send strings where one of these reads the state",
+    notice = (
+        f"state has {counted} beyond 2^53 ({shown}): kept exactly, but JavaScript and many other readers of JSON "
+        "round such numbers: send strings where one of these reads the state"
     )
+    return (notice,)
 
 
 def _checked_save(request: SaveCheckpoint, *, redacts: bool) -> SaveCheckpoint:
@@ -234,6 +235,9 @@ def _finding(operation: Operation, details: ErrorDetails) -> tuple[str, str]:
             bound = bounds.get("max_length", bounds.get("min_length"))
             side = "at most" if "max_length" in bounds else "at least"
             return where, f"has {len(details['input'])} characters; it takes {side} {bound}"
+        case "too_long":
+            bounds = details.get("ctx", {})
+            return where, f"has {bounds['actual_length']:,} items; it takes at most {bounds['max_length']:,}"
         case _:
             message = details["msg"].removeprefix("Input ").removeprefix("Value ")
             return where, message[:1].lower() + message[1:]
