@@ -91,6 +91,7 @@ RULES: dict[str, str] = {
     "REP-02": "Without anything observed the report's numbers are zero.",
     "REP-03": "The report counts asks after restarts, and done ids handed back that were skipped or repeated.",
     "REP-04": "A running run that is silent for 24 hours is abandoned, an adapter's never.",
+    "REP-05": "A restart that an adapter notices is in the report.",
     "USE-01": "usage_and_upgrade shows plan and limits and is not metered.",
     # limits
     "LIM-01": "Over quota a save keeps nothing and says when calls reset; reading works on.",
@@ -140,6 +141,8 @@ RULES: dict[str, str] = {
     "STO-18": "A part, a node or a page of no known form is refused and nothing is recorded.",
     "STO-19": "Accounts see nothing of each other.",
     "STO-20": "A state that is too large for resume is read whole or in pieces.",
+    "STO-21": "A linear commit is refused unless it continues the latest; any other names the forks it makes.",
+    "STO-22": "The lane of a subgraph's call goes with the root checkpoint that started it.",
 }
 
 SERVED_ONLY: dict[str, str] = {

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from runmemory_core import Client, IdempotencyKeyReused
-from tests.contract.commits import GRAPH, put
-from tests.contract.faces import HttpFace, served_only
+from runmemory_core.model import Limits
+from tests.contract.commits import GRAPH, keys, put
+from tests.contract.faces import Face, HttpFace, served_only
 
 SAVE = "/api/run/save_checkpoint"
 
@@ -21,6 +22,27 @@ def test_two_bodies_are_compared_as_they_are_kept(client: Client) -> None:
     assert [save("hunter2-one"), save("hunter2-two")] == [(False, 1), (True, 1)]
     with pytest.raises(IdempotencyKeyReused):
         save("hunter2-one", cursor=2)
+
+
+@pytest.mark.rule("SAV-14")
+def test_a_checkpoint_that_is_gone_leaves_its_answer(face: Face) -> None:
+    client = face.client(limits=Limits(keep=1))
+    first = client.save_checkpoint("import", "one", state={"a": 1}, idempotency_key="k")
+    client.save_checkpoint("import", "two", state={"b": 2})
+    again = client.save_checkpoint("import", "one", state={"a": 1}, idempotency_key="k")
+    assert (again.seq, again.replayed, again.bytes) == (first.seq, True, first.bytes)
+    assert [row.step for row in client.list_checkpoints("import").checkpoints] == ["two"]
+
+
+@pytest.mark.rule("STO-04")
+def test_a_commit_whose_checkpoint_is_gone_is_not_said_to_be_there(face: Face) -> None:
+    client = face.client(limits=Limits(keep=1))
+    operations = [put("a", {}, {})]
+    first = client.store.commit("graph", GRAPH, operations=operations, parts={}, idempotency_key="k")
+    client.store.commit("graph", GRAPH, operations=[put("b", {}, {}, parent="a")], parts={})
+    again = client.store.commit("graph", GRAPH, operations=operations, parts={}, idempotency_key="k")
+    assert (first.replayed, again.replayed) == (False, False)
+    assert keys(client.store.history("graph").entries) == ["b"]
 
 
 @served_only

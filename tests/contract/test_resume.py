@@ -267,6 +267,9 @@ def test_an_adapters_run_is_shown_like_a_peek(face: Face, client: Client) -> Non
     assert checkpoint_of(reply).step == "node"
     assert checkpoint_of(reply).state == {"x": [1]}
     assert checkpoint_of(reply).bytes == len('{"x":[1]}')
+    assert checkpoint_of(reply).lane == ""
+    inside = checkpoint_of(client.resume("graph", seq=2))
+    assert (inside.step, inside.lane, inside.state) == ("inner", "sub|1", {"x": 2})
     assert face.dump() == before
 
 

@@ -318,6 +318,23 @@ def test_ancestors_that_a_delta_channel_needs_stay(face: Face) -> None:
     assert keys(client.store.chain("graph", key="k8").entries) == ["k8", "k7"]
 
 
+@pytest.mark.rule("STO-22")
+def test_the_lane_of_a_subgraph_call_goes_with_the_checkpoint_that_started_it(face: Face) -> None:
+    client = face.client(limits=Limits(keep=1))
+
+    def inner(lane: str, **parents: Any) -> dict[str, Any]:
+        return put("x", {}, {}, lane=lane, metadata={"parents": parents} if parents else {})
+
+    started = {"": "k1"}
+    commit(client, put("k1", {}, {}), inner("call:1", **started), inner("call:1|deep:2", **started))
+    commit(client, inner("lives:1|on", **started), inner("call:3"), inner("call:4", **{"": "k2"}))
+    lanes = {entry.lane for entry in client.store.history("graph").entries}
+    assert lanes == {"", "call:1", "call:1|deep:2", "lives:1|on", "call:3", "call:4"}
+    commit(client, put("k2", {}, {}, parent="k1"))
+    lanes = {entry.lane for entry in client.store.history("graph").entries}
+    assert lanes == {"", "lives:1|on", "call:3", "call:4"}
+
+
 @pytest.mark.rule("STO-10")
 def test_writes_for_a_checkpoint_that_retention_removed_are_not_kept(face: Face) -> None:
     client = face.client(limits=Limits(keep=1))

@@ -11,10 +11,11 @@ from runmemory_core import (
     InvalidRequest,
     NotFound,
     RunDeleted,
+    SeqConflict,
     StaleAttempt,
 )
 from tests.contract.commits import GRAPH, commit, fetched, keys, put, state_of, writes
-from tests.contract.faces import Face
+from tests.contract.faces import HOUR, Face
 
 
 @pytest.mark.rule("STO-11")
@@ -142,6 +143,38 @@ def test_a_late_commit_to_a_deleted_run_is_refused_and_a_first_one_begins_it_ane
     assert commit(client, first).missing == list(texts)
     assert commit(client, first, texts=texts).seqs == {"a": 1}
     assert keys(client.store.history("graph").entries) == ["a"]
+
+
+@pytest.mark.rule("STO-21")
+def test_a_linear_commit_continues_the_latest_and_any_other_names_its_forks(
+    face: Face, client: Client
+) -> None:
+    commit(client, put("a", {}, {}), put("b", {}, {}, parent="a"), linear=True)
+    before = face.dump()
+    with pytest.raises(
+        SeqConflict, match="checkpoint c of run graph continues a, but b is the latest"
+    ) as refusal:
+        commit(client, put("c", {}, {}, parent="a"), linear=True)
+    assert refusal.value.facts == {"expected_key": "a", "current_key": "b"}
+    with pytest.raises(SeqConflict, match="continues nothing"):
+        commit(client, put("c", {}, {}), linear=True)
+    assert face.dump() == before
+    forked = commit(client, put("c", {}, {}, parent="a"), put("d", {}, {}, parent="c"))
+    assert (forked.forks, forked.seqs) == (["c"], {"c": 3, "d": 4})
+    # Putting again what is there is no fork.
+    assert commit(client, put("b", {"x": 1}, {}, parent="a"), linear=True).seqs == {"b": 2}
+
+
+@pytest.mark.rule("REP-05")
+def test_a_restart_that_an_adapter_notices_is_in_the_report(face: Face, client: Client) -> None:
+    commit(client, put("a", {}, {}, step="first node"))
+    face.clock.forward(HOUR)
+    commit(client, put("b", {}, {}, parent="a", restart=True), writes("b", 1))
+    commit(client, put("c", {}, {}, parent="b"))
+    report = client.weekly_report()
+    assert report.numbers["restarts"] == 1
+    assert 'graph stopped after "first node" on 2026-03-01 at 12:00 UTC.' in report.text
+    assert report.numbers["abandoned"] == 0
 
 
 @pytest.mark.rule("STO-19")

@@ -55,6 +55,14 @@ def test_a_part_that_changes_is_still_known_by_its_address(face: HttpFace) -> No
 
 
 @served_only
+@pytest.mark.rule("RED-06")
+def test_what_stands_beside_the_state_is_looked_through_in_any_form(face: HttpFace) -> None:
+    client = face.client()
+    commit(client, {"op": "put", "key": "a", "state": [], "extra": {"=": [{"password": "hunter2"}]}})
+    assert fetched(client.store.fetch("graph")).body.extra == {"=": [{"password": "[removed]"}]}
+
+
+@served_only
 @pytest.mark.rule("SIZ-02")
 def test_a_body_is_bounded_by_its_path_and_plan(face: HttpFace) -> None:
     client = face.client()

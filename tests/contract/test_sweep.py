@@ -47,6 +47,9 @@ def test_each_account_is_swept_by_the_plan_it_is_on(face: Face) -> None:
     customer = face.client(account="customer", plan=Plan.PRO)
     with pytest.raises(RunDeleted, match="run silent expired at"):
         customer.save_checkpoint("silent", "anew")
+    with pytest.raises(CheckpointGone, match="what run graph kept expired at 2026-03-31"):
+        customer.store.fetch("graph", key="a")
+    assert customer.store.fetch("graph").entry is None
     assert customer.resume("silent").status == "new"
     assert customer.save_checkpoint("silent", "anew").seq == 1
 
