@@ -29,8 +29,14 @@ def test_every_reply_carries_the_envelope(client: Client) -> None:
     ]
     assert [reply.code for reply in replies] == ["new", "saved", "listed", "reported", "usage"]
     assert [reply.usage.used for reply in replies] == [1, 2, 2, 2, 2]
+    assert [reply.understood for reply in replies] == [
+        "resume run import",
+        'save "one" of run import',
+        "list checkpoints of run import",
+        "report on the last 7 days",
+        "show usage and plan",
+    ]
     for reply in replies:
-        assert reply.understood
         assert reply.job
         assert "\n" not in reply.outcome
         assert reply.mode == "acting"
@@ -133,6 +139,13 @@ def test_an_integer_id_equals_its_decimal_string(client: Client) -> None:
     assert client.resume("7").done == ["312", "313"]
     assert client.save_checkpoint("7", "two", done=["312"]).seq == 2
     assert client.resume(7).done == ["312", "313"]
+    names = {"step": 1, "job": 2, "next_step": 3, "idempotency_key": 4}
+    assert save(client, run_id=8, **names).job == "2"
+    assert save(client, run_id="8", **{name: str(number) for name, number in names.items()}).replayed
+    resumed = client.resume("8")
+    assert (resumed.job, resumed.in_flight) == ("2", ["3"])
+    assert resumed.checkpoint is not None
+    assert resumed.checkpoint.step == "1"
 
 
 @pytest.mark.rule("ARG-03")

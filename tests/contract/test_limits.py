@@ -238,6 +238,15 @@ def test_a_credential_in_a_name_is_refused(face: Face, client: Client) -> None:
             client._ask(SaveReply, "save_checkpoint", arguments)
         assert list(refusal.value.pointers) == [f"/{name}"]
         assert credential not in refusal.value.detail
+    elsewhere = [
+        lambda: client.resume(credential),
+        lambda: client.list_checkpoints(credential),
+        lambda: client.store.claim(credential, "langgraph"),
+        lambda: client.store.copy_run("import", target_run_id=credential),
+    ]
+    for call in elsewhere:
+        with pytest.raises(CredentialInName):
+            call()
     assert face.dump() == before
 
 
