@@ -37,6 +37,9 @@ RULES: dict[str, str] = {
     "RES-15": "A checkpoint that retention removed answers checkpoint_gone with the oldest kept seq.",
     "RES-16": 'An adapter\'s run is shown like a peek: the latest of lane "".',
     "RES-17": "The outcome says where it goes on, how much is done and about how long is not repeated.",
+    "RES-18": "An attempt that asked for an older checkpoint goes on from it: a save without a state keeps that one's.",
+    "RES-19": "start_over with seq or peek is refused, since they contradict each other.",
+    "RES-20": "A run left paused or failed says so, with its error.",
     # save_checkpoint
     "SAV-01": "The outcome says saved, with seq, size, step and the names in the state.",
     "SAV-02": "A string that holds a JSON object is taken as the object, and the reply says so.",
@@ -56,6 +59,8 @@ RULES: dict[str, str] = {
     "SAV-16": "A save identical to the one directly before it in its attempt is a replay.",
     "SAV-17": "Admission looks at replay, tombstone, attempt, expected_seq, size and quota, in this order.",
     "SAV-18": "Order is seq, whatever the clock does.",
+    "SAV-19": "error keeps no value that a name before it gives away, in whatever sentence.",
+    "SAV-20": "The outcome says what is true of the run now: running, paused, failed or finished.",
     # watch
     "WAT-01": "In watch a save previews the exact redacted state, its size and what was removed.",
     "WAT-02": "In watch no state is stored: only run ids, step labels, sizes, times, keyed hashes and counters.",
