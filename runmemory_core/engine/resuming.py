@@ -10,7 +10,7 @@ from pydantic_core import from_json
 
 from runmemory_core.engine import wording
 from runmemory_core.engine._context import Context, call_hash, check_attempt, find_replay, remember
-from runmemory_core.engine._states import state_text
+from runmemory_core.engine._states import standing_checkpoint, state_text
 from runmemory_core.engine.attempts import begin_attempt, begin_run, record_attempt
 from runmemory_core.errors import CheckpointGone, NotFound, RunMemoryError
 from runmemory_core.model import Reply
@@ -19,7 +19,7 @@ from runmemory_core.operations.tools import Resume
 from runmemory_core.operations.wire import raw
 from runmemory_core.policy import admission
 from runmemory_core.policy.json_rules import write
-from runmemory_core.policy.times import rfc3339
+from runmemory_core.policy.times import duration, rfc3339
 
 STUCK_ATTEMPTS = 3
 UNFINISHED_SHOWN = 5
@@ -52,7 +52,7 @@ def resume(at: Context, call: Call) -> Reply:
         if request.start_over:
             at.check_quota()
         if request.start_over or (request.attempt is None and run["status"] != "finished"):
-            run = begin_attempt(at, run, anew=request.start_over)
+            run = begin_attempt(at, run, anew=request.start_over, base_seq=request.seq)
     # Over quota a known run is still handed back and its restart recorded: only saving waits for the next day.
     if not at.over_quota():
         at.count_call()
@@ -71,10 +71,11 @@ def answer(at: Context, request: Resume, run: Any) -> Reply:
     finished = run["status"] == "finished"
     step, text = checkpoint["step"], state_text(at, checkpoint)
     done, done_count, done_cursor = _done(at, run, request, text)
+    found = warnings(at, run)
     outcome = (
         f'{request.run_id} is finished; its last step was "{step}". Nothing to do again.'
         if finished
-        else wording.resuming(request.run_id, step, done_count, run["worked_ms"])
+        else wording.resuming(request.run_id, step, done_count, run["worked_ms"], found)
     )
     status = "finished" if finished else "resumed"
     reply = at.envelope(
@@ -82,9 +83,12 @@ def answer(at: Context, request: Resume, run: Any) -> Reply:
         job=run["job"] or request.run_id,
         outcome=outcome,
         code=status,
+        notices=_gone_back(run),
     )
     reply |= {"status": status, "run_id": request.run_id, "attempt": run["attempt"]}
-    reply |= warnings(at, run)
+    reply |= found
+    if not finished:
+        reply["not_repeated"] = duration(run["worked_ms"])
     reply |= {"done_count": done_count, "done": done}
     if done_cursor is not None:
         reply["done_cursor"] = done_cursor
@@ -108,7 +112,7 @@ def _new(at: Context, request: Resume, run: Any) -> Reply:
     reply = at.envelope(
         understood=f"{'look at' if looks_only(request) else 'resume'} run {request.run_id}",
         job=(run["job"] if run is not None else None) or request.run_id,
-        outcome=f"No checkpoint for {request.run_id} yet: start from the beginning.",
+        outcome=wording.beginning(request.run_id, earlier=run["generation_seq"] if run is not None else 0),
         code="new",
     )
     reply |= {"status": "new", "run_id": request.run_id}
@@ -129,7 +133,18 @@ def find_checkpoint(at: Context, request: Resume, run: Any) -> Any:
     if run["adapter"] is not None:
         lane = at.tx.one("lane", **ids, name="")
         return at.tx.one("lane_head", **ids, lane=lane["lane"]) if lane else None
-    return at.tx.one("latest_checkpoint", **ids) if run["seq"] > run["generation_seq"] else None
+    return standing_checkpoint(at, run)
+
+
+def _gone_back(run: Any) -> tuple[str, ...]:
+    base: int | None = run["base_seq"]
+    if base is None:
+        return ()
+    notice = (
+        f"this attempt goes on from checkpoint {base}, not from the latest, {run['seq']}; done also holds what was "
+        "reported after it"
+    )
+    return (notice,)
 
 
 def _missing(at: Context, run_id: str, seq: int, run: Any) -> RunMemoryError:
@@ -188,18 +203,30 @@ def warnings(at: Context, run: Any) -> Reply:
     recent = at.tx.all("last_attempts", account_id=at.account_id, run=run["run"], limit=STUCK_ATTEMPTS + 1)
     if recent and recent[0]["restart"]:
         found["restart"] = True
+    found |= _left_with(run, recent[0] if recent else None)
     if run["in_flight"]:
         found["in_flight"] = json.loads(run["in_flight"])
     idle = [
         row for row in recent[1:] if row["from_seq"] == run["seq"] and row["generation"] == run["generation"]
     ]
     if len(idle) == STUCK_ATTEMPTS and run["seq"] == recent[0]["from_seq"]:
-        found["stuck"] = {"attempts": len(idle), "from_seq": run["seq"]}
-        before = run["seq"] - 1
         ids = {"account_id": at.account_id, "run": run["run"]}
+        count = at.tx.one("idle_attempts", **ids, from_seq=run["seq"], generation=run["generation"])["count"]
+        found["stuck"] = {"attempts": count - 1, "from_seq": run["seq"]}
+        before = run["seq"] - 1
         if before > run["generation_seq"] and at.tx.one("checkpoint", **ids, seq=before) is not None:
             found["stuck"]["fall_back_seq"] = before
     return found
+
+
+def _left_with(run: Any, attempt: Any) -> Reply:
+    """The status and error the run was left with, until its next save; nothing when it just fell silent."""
+    status, error = run["status"], run["error"]
+    if status == "running" and attempt is not None and run["seq"] == attempt["from_seq"]:
+        status, error = attempt["found"], attempt["crash_error"]
+    if status not in {"paused", "failed"}:
+        return {}
+    return {"run_status": status} | ({"error": error} if error is not None else {})
 
 
 def unfinished(at: Context, asked: str) -> Reply:

@@ -12,7 +12,7 @@ from tests.contract.faces import Face, HttpFace, served_only
 SAVE = "/api/run/save_checkpoint"
 
 
-@pytest.mark.rule("SAV-20")
+@pytest.mark.rule("SAV-22")
 def test_two_bodies_are_compared_as_they_are_kept(client: Client) -> None:
     def save(password: str, cursor: int = 1) -> tuple[bool, int | None]:
         state = {"cursor": cursor, "password": password}
@@ -46,7 +46,7 @@ def test_a_commit_whose_checkpoint_is_gone_is_not_said_to_be_there(face: Face) -
 
 
 @served_only
-@pytest.mark.rule("SAV-19")
+@pytest.mark.rule("SAV-21")
 def test_the_header_counts_as_the_argument(face: HttpFace) -> None:
     key = face.key()
     client = face.client_with(key)
@@ -64,7 +64,7 @@ def test_the_header_counts_as_the_argument(face: HttpFace) -> None:
 
 
 @served_only
-@pytest.mark.rule("SAV-21")
+@pytest.mark.rule("SAV-23")
 def test_an_answer_that_is_lost_on_the_way_costs_nothing_and_is_given_again(face: HttpFace) -> None:
     client = face.client()
     client.save_checkpoint("import", "one")

@@ -136,7 +136,7 @@ def test_a_failed_run_keeps_its_error_for_the_report(client: Client) -> None:
     )
 
 
-@pytest.mark.rule("SAV-22")
+@pytest.mark.rule("SAV-24")
 def test_a_save_says_the_status_and_running_unless_it_does(client: Client) -> None:
     statuses: list[tuple[RunStatus | None, RunStatus]] = [
         ("paused", "paused"),
