@@ -32,6 +32,8 @@ def resume(at: Context, call: Call) -> Reply:
     assert isinstance(request, Resume)
     run = at.run(request.run_id)
     known: Any = None if run is not None and run["deleted_at"] is not None else run
+    if known is not None and request.start_over:
+        admission.check_owner(request.run_id, known["adapter"], None)
     if looks_only(request) or (known is not None and known["adapter"] is not None):
         return answer(at, request, known)
     body = call_hash(request)

@@ -42,7 +42,7 @@ RULES: dict[str, str] = {
     "RES-13": "A resume repeated with its idempotency key answers the same attempt.",
     "RES-14": "seq asks for one kept checkpoint.",
     "RES-15": "A checkpoint that retention removed answers checkpoint_gone with the oldest kept seq.",
-    "RES-16": 'An adapter\'s run is shown like a peek: the latest of lane "".',
+    "RES-16": 'An adapter\'s run is shown like a peek: the latest of lane ""; start_over is refused.',
     "RES-17": "The outcome says where it goes on, how much is done and about how long is not repeated.",
     "RES-18": "An attempt that asked for an older checkpoint goes on from it: a save without a state keeps that one's.",
     "RES-19": "start_over with seq or peek is refused, since they contradict each other.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from runmemory_core import CheckpointGone, Client, IdempotencyKeyReused, NotFound, StaleAttempt
+from runmemory_core import AdapterRun, CheckpointGone, Client, IdempotencyKeyReused, NotFound, StaleAttempt
 from runmemory_core.model import Limits, Plan, RunStatus
 from tests.contract.faces import HOUR, MINUTE, Face, checkpoint_of
 
@@ -270,6 +270,8 @@ def test_an_adapters_run_is_shown_like_a_peek(face: Face, client: Client) -> Non
     assert checkpoint_of(reply).lane == ""
     inside = checkpoint_of(client.resume("graph", seq=2))
     assert (inside.step, inside.lane, inside.state) == ("inner", "sub|1", {"x": 2})
+    with pytest.raises(AdapterRun, match="run graph is written by the langgraph adapter"):
+        client.resume("graph", start_over=True)
     assert face.dump() == before
 
 
