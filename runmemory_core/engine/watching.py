@@ -35,6 +35,7 @@ ACTING = LIMITS[Plan.PRO]
 """The plan whose doing is previewed."""
 
 _KEPT_NOTICE = "this was stored before; in watch mode nothing newer is"
+_NO_STATE_NOTICE = "no state was given: acting keeps the one saved before, of which watch mode knows nothing"
 _NO_BODY = b""
 
 
@@ -98,7 +99,7 @@ def _preview(at: Context, call: Call, request: SaveCheckpoint, state: PreparedSt
         job=request.job or request.run_id,
         outcome=wording.would_save(state.size, request.step, state.keys),
         code="would_save",
-        notices=call.notices,
+        notices=call.notices if call.state is not None else (_NO_STATE_NOTICE,),
     )
     shown: Reply = {"step": request.step, "bytes": state.size} | wording.removed(state.removed)
     shown["state"] = raw(state.text)

@@ -41,6 +41,9 @@ def test_a_preview_shows_exactly_what_would_be_saved(face: Face) -> None:
     assert shown is not None
     assert (shown.state, shown.removed) == ({"password": "[removed]", "user": "ann"}, ["/password"])
     assert shown.bytes == len('{"password":"[removed]","user":"ann"}')
+    without = client.save_checkpoint("import", "no state")
+    assert [notice.partition(":")[0] for notice in without.notices] == ["no state was given"]
+    assert client.save_checkpoint("import", "empty", state={}).notices == []
     with pytest.raises(StateTooLarge):
         client.save_checkpoint("import", "too much", state={"a": "x" * 262_144})
 
