@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.clients import install
+from tests.clients.relay import Relay, relaying
 from tests.clients.stand_in import StandIn, standing_in
 from tests.service.serving import Service, new_key_in, running_service
 
@@ -83,6 +84,12 @@ def clients(installed: Path, tmp_path: Path, key: str) -> Clients:
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     with running_service(f"sqlite:///{tmp_path_factory.mktemp('service') / 'runs.db'}") as running:
         yield running
+
+
+@pytest.fixture
+def relay(service: Service) -> Iterator[Relay]:
+    with relaying(service) as between:
+        yield between
 
 
 @pytest.fixture

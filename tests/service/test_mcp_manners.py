@@ -150,6 +150,7 @@ def test_nobody_is_asked_for_credentials(service: Service, headers: dict[str, st
         "/.well-known/openid-configuration",
         "/.well-known/openid-configuration/mcp",
         "/mcp/.well-known/openid-configuration",
+        "/mcp/.well-known/oauth-protected-resource",
         "/register",
         "/authorize",
         "/token",
