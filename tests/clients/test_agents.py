@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from runmemory_core.operations.agents import INSTRUCTIONS
-from tests.clients.conftest import CLIENT_SECONDS, Clients
+from tests.clients.conftest import CLIENT_SECONDS, ROOT, Clients
 from tests.clients.relay import Relay
 from tests.clients.stand_in import SILENCE, StandIn, results_in, tool_named
 from tests.service.serving import Service
@@ -20,7 +20,6 @@ from tests.service.serving import Service
 pytestmark = pytest.mark.long
 
 RUN = "invoice-import"
-ROOT = Path(__file__).parents[2]
 
 
 def step(number: int, **more: Any) -> tuple[str, dict[str, Any]]:
