@@ -47,7 +47,9 @@ RULES: dict[str, str] = {
     "RES-18": "An attempt that asked for an older checkpoint goes on from it: a save without a state keeps that one's.",
     "RES-19": "start_over with seq or peek is refused, since they contradict each other.",
     "RES-20": "A run left paused or failed says so, with its error.",
-    "RES-21": "start_over on a running run counts its generation as abandoned.",
+    "RES-21": "What a resume is told of an attempt or a seq is true of the run, or refused.",
+    "RES-22": "A run that was deleted or expired is said to be gone, not never to have been.",
+    "RES-23": "start_over on a running run counts its generation as abandoned.",
     # save_checkpoint
     "SAV-01": "The outcome says saved, with seq, size, step and the names in the state.",
     "SAV-02": "A string that holds a JSON object is taken as the object, and the reply says so.",
@@ -86,6 +88,9 @@ RULES: dict[str, str] = {
     "WAT-10": "Without a key lists, reports and unfinished give counts and times only.",
     "WAT-11": "A caller without a key is a keyed hash of the address (IPv6 by /64); proxies count when configured.",
     "WAT-12": "The key of addresses changes every 8 days, and the one before is looked up too.",
+    "WAT-14": "A save that acting would refuse is previewed as refused; strangers at one address refuse nothing.",
+    "WAT-15": "A preview of a save without a state says that the previous one would stay.",
+    "WAT-16": "A look or a refused resume begins no attempt in watch either.",
     "WAT-13": "POST /api/keys/free gives a key of the watch plan at once.",
     # lists, reports, usage
     "LST-01": "list_checkpoints shows one run's checkpoints, newest first, page by page.",

@@ -169,7 +169,7 @@ def test_start_over_with_the_current_attempt_begins_anew_and_with_an_old_one_doe
     assert (reply.status, reply.attempt) == ("new", 3)
 
 
-@pytest.mark.rule("RES-21")
+@pytest.mark.rule("RES-23")
 @pytest.mark.parametrize("plan", list(Plan))
 def test_start_over_abandons_the_generation_of_a_running_run_only(face: Face, plan: Plan) -> None:
     client = face.client(plan=plan)
