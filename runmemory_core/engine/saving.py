@@ -82,7 +82,7 @@ def _answer_again(at: Context, call: Call, request: SaveCheckpoint, *, run: int,
     state, attempt = call.state, None
     if kept is not None:
         state, attempt = state or _state_of(kept, ""), kept["attempt"]
-    return _answer(at, call, request, seq=seq, state=state or EMPTY, attempt=attempt, replayed=True)
+    return _answer(at, call, request, run=run, seq=seq, state=state or EMPTY, attempt=attempt, replayed=True)
 
 
 def _check_done_count(at: Context, run: Any, request: SaveCheckpoint) -> None:
@@ -130,7 +130,7 @@ def _store(at: Context, run: Any, call: Call, request: SaveCheckpoint, *, status
     _evict(at, run["run"], seq)
     remember(at, call, run=run["run"], number=seq, body=body)
     at.count_call()
-    return _answer(at, call, request, seq=seq, state=state, attempt=run["attempt"])
+    return _answer(at, call, request, run=run["run"], seq=seq, state=state, attempt=run["attempt"])
 
 
 def _previous_state(at: Context, run: Any) -> PreparedState:
@@ -194,6 +194,7 @@ def _answer(
     call: Call,
     request: SaveCheckpoint,
     *,
+    run: int,
     seq: int,
     state: PreparedState,
     attempt: int | None,
@@ -212,6 +213,11 @@ def _answer(
         reply["replayed"] = True
     if attempt is not None:
         reply["attempt"] = attempt
-        if request.attempt is None and attempt > 1:
+        if request.attempt is None and _was_resumed(at, run, attempt):
             reply["unfenced"] = True
     return reply
+
+
+def _was_resumed(at: Context, run: int, attempt: int) -> bool:
+    """Whether somebody holds the attempt: the first one of a run that nobody resumed is not recorded."""
+    return attempt > 1 or at.tx.one("attempt", account_id=at.account_id, run=run, attempt=1) is not None

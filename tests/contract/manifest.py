@@ -62,7 +62,7 @@ RULES: dict[str, str] = {
     "SAV-09": "Nothing is saved after finished, until start_over.",
     "SAV-10": "seq is 1, 2, 3 … of each run without a gap, whatever is refused in between.",
     "SAV-11": "An attempt that was replaced is refused as stale, with the time of the takeover.",
-    "SAV-12": "A save without its attempt is marked unfenced once the run was resumed again.",
+    "SAV-12": "A save without its attempt is marked unfenced once the run was ever resumed.",
     "SAV-13": "expected_seq refuses a save when the run moved on, with the current seq.",
     "SAV-14": "The same idempotency key and body answer the first save again, which counts once.",
     "SAV-15": "The same idempotency key with another body is refused.",

@@ -213,7 +213,10 @@ def test_a_run_that_does_not_exist_adopts_no_attempt(face: Face, client: Client)
 
 
 @pytest.mark.rule("SAV-12")
-def test_a_save_without_its_attempt_is_unfenced_once_resumed_again(client: Client) -> None:
+def test_a_save_without_its_attempt_is_unfenced_once_the_run_was_resumed(client: Client) -> None:
+    client.resume("new")
+    assert client.save_checkpoint("new", "one").unfenced is True
+    assert client.save_checkpoint("new", "two", attempt=1).unfenced is False
     assert client.save_checkpoint("import", "one").unfenced is False
     attempt = client.resume("import").attempt
     assert client.save_checkpoint("import", "two").unfenced is True
