@@ -120,4 +120,5 @@ RULES: dict[str, str] = {
     "STO-17": "A state over 256 KB is left out of resume, with its size.",
     "STO-18": "A part, a node or a page of no known form is refused and nothing is recorded.",
     "STO-19": "Accounts see nothing of each other.",
+    "STO-20": "A whole state is capped, and the refusal names the sizes of its channels.",
 }
