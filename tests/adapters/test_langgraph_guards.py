@@ -102,6 +102,19 @@ def test_an_answered_question_is_no_restart(saver_maker):
         assert restarts(saver) == 0
 
 
+@pytest.mark.parametrize("stop", [{"interrupt_before": ["b"]}, {"interrupt_after": ["a"]}])
+@pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+def test_going_on_from_a_breakpoint_of_this_process_is_no_restart(saver_maker, stop, durability):
+    for _ in ("one saver stops there", "another goes on"):
+        with saver_maker() as saver:
+            graph = line(saver, ["a", "b", "c"], [])
+            given = {"log": []} if graph.get_state(CONFIG).created_at is None else None
+            result = graph.invoke(given, CONFIG, durability=durability, **stop)
+    assert result == {"log": ["a", "b", "c"]}
+    with saver_maker() as saver:
+        assert restarts(saver) == 0
+
+
 def test_looking_at_a_thread_that_is_at_work_is_no_restart(saver):
     seen = []
 
