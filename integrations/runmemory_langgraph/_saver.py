@@ -169,8 +169,8 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
         if reply.entry is not None:
             found = _mapping.tuple_of(reply.entry, reply.parts, reading=self._reading)
         if not lane:
-            key, pending = (reply.entry.key, found.pending_writes) if reply.entry and found else (None, None)
-            self._threads.note_loaded(run_id, key, pending or ())
+            at, pending = (reply.entry.key, found.pending_writes) if reply.entry and found else (None, None)
+            self._threads.note_loaded(run_id, at, pending or (), chosen=key is not None)
         return found
 
     def list(
@@ -303,7 +303,9 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
         going_on = {
             change["key"]
             for change in operations
-            if change["op"] == "put" and change["metadata"].get("source") not in DELIBERATE
+            if change["op"] == "put"
+            and change["metadata"].get("source") not in DELIBERATE
+            and not self._threads.travels(run_id, change.get("parent"))
         }
         reply = self._store.commit(
             run_id, ADAPTER, operations=operations, parts=texts, linear=self._linear and bool(going_on)

@@ -37,6 +37,8 @@ class _Thread:
     """Checkpoints at which a person is asked."""
     stopped_at: str | None = None
     """The root checkpoint at which an earlier attempt stopped, as far as it looks."""
+    chosen: str | None = None
+    """The root checkpoint that was asked for by its id: going on from it is time travel."""
 
 
 class _RootsPut:
@@ -73,13 +75,18 @@ class Threads:
         self._threads: OrderedDict[str, _Thread] = OrderedDict()
         self._warned: set[tuple[str, str]] = set()
 
-    def note_loaded(self, run_id: str, key: str | None, pending: Iterable[PendingWrite]) -> None:
-        """The latest root checkpoint was read: an invocation may begin."""
+    def note_loaded(
+        self, run_id: str, key: str | None, pending: Iterable[PendingWrite], *, chosen: bool
+    ) -> None:
+        """The latest root checkpoint was read, or a ``chosen`` one: an invocation may begin."""
         channels = {channel for _, channel, _ in pending}
         with self._lock:
             thread = self._of(run_id)
             thread.made.clear()
             thread.asked.clear()
+            thread.chosen = key if chosen else None
+            if chosen:
+                return
             # Reading a thread that this process is working on is no sign of a stop, unless a node failed.
             stopped = key is not None and (key not in _roots_put or ERROR in channels)
             thread.stopped_at = key if stopped and INTERRUPT not in channels else None
@@ -102,6 +109,14 @@ class Threads:
             thread.stopped_at = None
             _roots_put.add(key, parent=parent)
             return restart
+
+    def travels(self, run_id: str, parent: str | None) -> bool:
+        """Whether what follows ``parent`` leaves the latest checkpoint on purpose.
+
+        Newer versions of LangGraph begin time travel with a checkpoint of source ``fork``; 1.0 just goes on.
+        """
+        with self._lock:
+            return parent is not None and self._of(run_id).chosen == parent
 
     def note_question(self, run_id: str, key: str) -> None:
         """A task at this checkpoint waits for a person; its put may come later."""

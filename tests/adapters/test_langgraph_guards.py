@@ -63,6 +63,19 @@ def test_time_travel_and_edits_are_no_conflict(saver_maker):
         assert graph.invoke(None, after_a.config)["log"] == ["a", "b", "c"]
 
 
+def test_going_on_from_a_chosen_checkpoint_is_neither_a_conflict_nor_a_restart(saver_maker):
+    with saver_maker() as saver:
+        first = put(saver, {"x": 1})
+        put(saver, {"x": 2}, first)
+    with saver_maker(on_conflict="raise") as saver:
+        assert values_at(saver, first) == {"x": 1}
+        put(saver, {"x": "otherwise"}, first)
+        assert restarts(saver) == 0
+        with pytest.raises(SeqConflict, match="another worker"):
+            values_at(saver)
+            put(saver, {"x": 3}, first)
+
+
 def test_an_id_that_is_not_greater_than_its_parent_is_told_of(saver, caplog):
     at = put(saver, {"x": 1})
     late = checkpoint_of({"x": 2})
