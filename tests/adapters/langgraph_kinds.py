@@ -30,8 +30,8 @@ from langchain_core.messages import (
     SystemMessage,
     ToolMessage,
 )
-from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph import types
+from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.store.base import GetOp, Item
 from langgraph.types import Command, Interrupt, Overwrite, PregelTask, Send, StateSnapshot
 from pydantic import BaseModel, ConfigDict, Field, SecretBytes, SecretStr

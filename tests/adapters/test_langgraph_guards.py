@@ -71,8 +71,8 @@ def test_going_on_from_a_chosen_checkpoint_is_neither_a_conflict_nor_a_restart(s
         assert values_at(saver, first) == {"x": 1}
         put(saver, {"x": "otherwise"}, first)
         assert restarts(saver) == 0
+        values_at(saver)
         with pytest.raises(SeqConflict, match="another worker"):
-            values_at(saver)
             put(saver, {"x": 3}, first)
 
 
