@@ -12,6 +12,7 @@ import copy
 import random
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
+from os import PathLike
 from typing import Any, Literal, Self, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -63,7 +64,7 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
 
     def __init__(
         self,
-        url: str | None = None,
+        url: str | PathLike[str] | None = None,
         *,
         api_key: str | None = None,
         client: Client | None = None,
@@ -111,8 +112,8 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
         self._outbox = Outbox(self._encoder, self._commit)
 
     @classmethod
-    def from_conn_string(cls, conn_string: str, **options: Any) -> RunMemorySaver:
-        """The saver for a URL, usable as it is, in ``with`` and in ``async with``."""
+    def from_conn_string(cls, conn_string: str | PathLike[str], **options: Any) -> RunMemorySaver:
+        """The saver for a URL or file, usable as it is, in ``with`` and in ``async with``."""
         return cls(conn_string, **options)
 
     def setup(self) -> None:
