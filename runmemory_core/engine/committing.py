@@ -23,7 +23,7 @@ from runmemory_core.engine._marks import Marks
 from runmemory_core.engine._measuring import Sizes, check_states, measured, named
 from runmemory_core.engine._scrubbing import nodes_of_change, scrubbed
 from runmemory_core.engine._states import collect_parts, drop_call_lanes, trim_lane
-from runmemory_core.engine.attempts import begin_run
+from runmemory_core.engine.attempts import begin_run, claim_run, record_attempt
 from runmemory_core.errors import InvalidJson, InvalidRequest, SeqConflict, StateTooLarge
 from runmemory_core.model import Reply
 from runmemory_core.operations.calls import Call
@@ -45,13 +45,12 @@ def claim(at: Context, call: Call) -> Reply:
         return {"run_id": request.run_id, "attempt": int(recorded["number"])}
     if run is None:
         run = begin_run(at, request.run_id, adapter=request.adapter)
+        record_attempt(at, run)
         attempt = int(run["attempt"])
     else:
         check_tombstone(run, begins_anew=False)
         admission.check_owner(request.run_id, run["adapter"], request.adapter)
-        attempt = int(
-            at.tx.give("claim_run", account_id=at.account_id, run=run["run"], now=at.now)["attempt"]
-        )
+        attempt = claim_run(at, run, restart=run["status"] in ("running", "failed"))
     remember(at, call, run=run["run"], number=attempt, body=body)
     return {"run_id": request.run_id, "attempt": attempt}
 
@@ -303,7 +302,7 @@ def _put(
         at.tx.run("replace_checkpoint", **ids, seq=there["seq"], **values)
         return int(there["seq"])
     if change.restart:
-        _note_restart(at, ids, run)
+        claim_run(at, run, restart=True)
     at.tx.run(
         "add_checkpoint",
         **ids,
@@ -315,27 +314,6 @@ def _put(
         **values,
     )
     return next_seq
-
-
-def _note_restart(at: Context, ids: dict[str, int], run: Any) -> None:
-    """Record for the weekly report that a process stopped after the latest checkpoint, and another goes on."""
-    last = at.tx.one("latest_checkpoint", **ids)
-    at.tx.run(
-        "add_attempt",
-        **ids,
-        attempt=at.tx.give("claim_run", **ids, now=at.now)["attempt"],
-        generation=run["generation"],
-        now=at.now,
-        from_seq=run["seq"],
-        restart=True,
-        crash_step=last["step"] if last else None,
-        crash_at=run["updated_at"],
-        crash_error=None,
-        lost_ms=None,
-        abandoned=False,
-        handed=0,
-        handed_ms=0,
-    )
 
 
 def _evict(at: Context, run: int, lanes: dict[str, int], *, before: int, after: int) -> None:

@@ -121,4 +121,6 @@ RULES: dict[str, str] = {
     "STO-18": "A part, a node or a page of no known form is refused and nothing is recorded.",
     "STO-19": "Accounts see nothing of each other.",
     "STO-20": "A whole state is capped, and the refusal names the sizes of its channels.",
+    "STO-21": "A checkpoint that does not continue its lane's latest is kept as a fork, or refused when linear.",
+    "STO-22": "A claim, or a put that says so, is a restart unless the attempt before finished or paused.",
 }
