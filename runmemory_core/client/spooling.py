@@ -41,6 +41,7 @@ from runmemory_core.errors import (
 from runmemory_core.model import MIB, Caller
 from runmemory_core.operations.calls import Call
 from runmemory_core.operations.storage import CommitReply, CountReply, Entry, Fetch, FetchReply
+from runmemory_core.store._forks import around_forks
 
 if TYPE_CHECKING:
     from runmemory_core.store import Store
@@ -87,7 +88,7 @@ class SpooledStore(StoreClient):
         self._limit_bytes = limit_bytes
         self._first_pause = self._pause = pause_seconds
         self._retry_at = 0.0
-        self._state = threading.Lock()
+        self._unlock()
         self._health = Health(spool=str(self._path))
         self._accepted = False
         self._opened: Store | None = None
@@ -97,6 +98,7 @@ class SpooledStore(StoreClient):
         self._pruned: set[str] = set()
         self._may_hold = True
         self._closed = False
+        around_forks(after_in_child=self._unlock)
 
     @property
     def health(self) -> Health:
@@ -340,6 +342,10 @@ class SpooledStore(StoreClient):
             )
 
     # --- the spool itself -------------------------------------------------------------------------------
+
+    def _unlock(self) -> None:
+        """Begin with a lock that nobody holds: the thread that might let go of it is not in a forked child."""
+        self._state = threading.Lock()
 
     def _spool(self, *, create: bool) -> Store | None:
         with self._state:
