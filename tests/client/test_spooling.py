@@ -20,7 +20,7 @@ def hold():
         held.set()
         done.wait()
 
-thread = Thread(target=hold)
+thread = Thread(target=hold, daemon=True)
 thread.start()
 held.wait()
 if (child := os.fork()) == 0:
@@ -45,7 +45,7 @@ def hold():
         held.set()
         done.wait()
 
-thread = Thread(target=hold)
+thread = Thread(target=hold, daemon=True)
 thread.start()
 held.wait()
 looked, ended = os.pipe(), os.pipe()
