@@ -12,7 +12,13 @@ from typing import Any
 
 from runmemory_core.engine import wording
 from runmemory_core.engine._context import Context, check_attempt, check_tombstone, find_replay, remember
-from runmemory_core.engine._states import collect_parts, state_body, state_text
+from runmemory_core.engine._states import (
+    add_checkpoint,
+    collect_parts,
+    standing_checkpoint,
+    state_body,
+    state_text,
+)
 from runmemory_core.engine.attempts import Reported, add_asked, begin_run, counts_after
 from runmemory_core.errors import InvalidRequest
 from runmemory_core.model import Reply
@@ -96,7 +102,6 @@ def _check_done_count(at: Context, run: Any, request: SaveCheckpoint) -> None:
 
 def _store(at: Context, run: Any, call: Call, request: SaveCheckpoint, *, status: str, body: bytes) -> Reply:
     ids = {"account_id": at.account_id, "run": run["run"]}
-    seq = run["seq"] + 1
     state = call.state or _previous_state(at, run)
     new_parts: dict[str, str] = {}
     kept = state_body(state.text, new_parts)
@@ -104,20 +109,8 @@ def _store(at: Context, run: Any, call: Call, request: SaveCheckpoint, *, status
         at.tx.run(
             "add_part", **ids, address=address, bytes=len(text.encode()), list_bytes=None, body=pack(text)
         )
-    at.tx.run(
-        "add_checkpoint",
-        **ids,
-        seq=seq,
-        lane=0,
-        key=None,
-        parent=None,
-        step=request.step,
-        attempt=run["attempt"],
-        bytes=state.size,
-        now=at.now,
-        removed=json.dumps(state.removed) if state.removed else None,
-        metadata=None,
-        body=pack(kept),
+    seq = add_checkpoint(
+        at, run, step=request.step, state_bytes=state.size, removed=state.removed, body=pack(kept)
     )
     done_count, reported = _report(at, run, request)
     gap_ms = max(0, at.now - run["updated_at"])
@@ -144,10 +137,8 @@ def _store(at: Context, run: Any, call: Call, request: SaveCheckpoint, *, status
 
 def _previous_state(at: Context, run: Any) -> PreparedState:
     """The state that stays when a save brings none; a new generation begins with an empty one."""
-    last = at.tx.one("latest_checkpoint", account_id=at.account_id, run=run["run"])
-    if last is None or last["seq"] <= run["generation_seq"]:
-        return EMPTY
-    return _state_of(last, state_text(at, last))
+    last = standing_checkpoint(at, run)
+    return EMPTY if last is None else _state_of(last, state_text(at, last))
 
 
 def _state_of(checkpoint: Any, text: str) -> PreparedState:
@@ -213,7 +204,7 @@ def _answer(
     reply = at.envelope(
         understood=f'save "{request.step}" of run {request.run_id}',
         job=request.job or request.run_id,
-        outcome=wording.saved(seq, state.size, request.step, state.keys),
+        outcome=wording.saved(seq, state.size, request.step, state.keys, status=request.status or "running"),
         code="replayed" if replayed else "saved",
         notices=call.notices,
     )
