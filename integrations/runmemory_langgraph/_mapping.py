@@ -25,9 +25,10 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.types import INTERRUPT
 from pydantic_core import from_json
 
-from runmemory_core import StateTooLarge, parts
+from runmemory_core import parts
 from runmemory_core.model import LIMITS, Plan, RunStatus
 from runmemory_core.operations.storage import Entry, TaskWrites
+from runmemory_core.policy.admission import run_state_too_large
 from runmemory_core.policy.secret_formats import MARKER
 from runmemory_langgraph._bridge import replace_strings
 from runmemory_langgraph._decoding import ClassName, decode
@@ -47,7 +48,6 @@ class Reading:
 
 
 _STEP_CHARACTERS = 200
-_CHANNELS_SHOWN = 8
 _OWN_FIELDS = frozenset({"id", "channel_values", "channel_versions", "versions_seen"})
 
 
@@ -116,19 +116,10 @@ def put_change(
 
 
 def _check_size(sizes: Mapping[str, int]) -> None:
-    """Raise `StateTooLarge` for a state over the cap, with the sizes of its largest channels."""
+    """Raise `StateTooLarge` for a state over the cap before it is sent; the store measures it again."""
     size, limit = sum(sizes.values()), LIMITS[Plan.OWN].run_state_bytes
-    if size <= limit:
-        return
-    largest = sorted(sizes.items(), key=lambda item: item[1], reverse=True)[:_CHANNELS_SHOWN]
-    shown = ", ".join(f"{channel} {bytes_:,}" for channel, bytes_ in largest)
-    raise StateTooLarge(
-        f"the state is {size:,} bytes; the limit is {limit:,}: keep large results elsewhere and save their ids. "
-        f"By channel: {shown}",
-        size=size,
-        limit=limit,
-        channels=dict(largest),
-    )
+    if size > limit:
+        raise run_state_too_large(size, limit, sizes)
 
 
 def writes_change(

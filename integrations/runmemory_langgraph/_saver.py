@@ -12,6 +12,7 @@ import copy
 import random
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
+from os import PathLike
 from typing import Any, Literal, Self, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -63,7 +64,7 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
 
     def __init__(
         self,
-        url: str | None = None,
+        url: str | PathLike[str] | None = None,
         *,
         api_key: str | None = None,
         client: Client | None = None,
@@ -111,8 +112,8 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
         self._outbox = Outbox(self._encoder, self._commit)
 
     @classmethod
-    def from_conn_string(cls, conn_string: str, **options: Any) -> RunMemorySaver:
-        """The saver for a URL, usable as it is, in ``with`` and in ``async with``."""
+    def from_conn_string(cls, conn_string: str | PathLike[str], **options: Any) -> RunMemorySaver:
+        """The saver for a URL or file, usable as it is, in ``with`` and in ``async with``."""
         return cls(conn_string, **options)
 
     def setup(self) -> None:
@@ -169,8 +170,8 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
         if reply.entry is not None:
             found = _mapping.tuple_of(reply.entry, reply.parts, reading=self._reading)
         if not lane:
-            key, pending = (reply.entry.key, found.pending_writes) if reply.entry and found else (None, None)
-            self._threads.note_loaded(run_id, key, pending or ())
+            at, pending = (reply.entry.key, found.pending_writes) if reply.entry and found else (None, None)
+            self._threads.note_loaded(run_id, at, pending or (), chosen=key is not None)
         return found
 
     def list(
@@ -303,7 +304,9 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
         going_on = {
             change["key"]
             for change in operations
-            if change["op"] == "put" and change["metadata"].get("source") not in DELIBERATE
+            if change["op"] == "put"
+            and change["metadata"].get("source") not in DELIBERATE
+            and not self._threads.travels(run_id, change.get("parent"))
         }
         reply = self._store.commit(
             run_id, ADAPTER, operations=operations, parts=texts, linear=self._linear and bool(going_on)

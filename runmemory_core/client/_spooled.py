@@ -41,6 +41,12 @@ def run_ids(tx: Tx) -> list[str]:
     return [row["run_id"] for row in tx.all("runs_since", account_id=account_id, since=0)]
 
 
+def waiting(tx: Tx) -> tuple[int, int, int]:
+    """How many runs have something to send, how many checkpoints, and since when the first of them waits."""
+    rows = tx.all("runs_since", account_id=_account(tx), since=0)
+    return len(rows), sum(row["kept"] for row in rows), min((row["created_at"] for row in rows), default=0)
+
+
 def read_run(tx: Tx, run_id: str) -> SpooledRun:
     """Everything a run has to send."""
     run = tx.one("run", account_id=_account(tx), run_id=run_id)

@@ -176,7 +176,6 @@ def _missing(at: Context, run_id: str, seq: int, run: Any) -> RunMemoryError:
 
 def _shown(at: Context, checkpoint: Any, text: str) -> Reply:
     removed = json.loads(checkpoint["removed"]) if checkpoint["removed"] else ()
-    # An adapter's row holds the size of its manifest; what counts here is the state.
     size = len(text.encode())
     shown: Reply = {
         "seq": checkpoint["seq"],

@@ -106,7 +106,9 @@ def _store(at: Context, run: Any, call: Call, request: SaveCheckpoint, *, status
     new_parts: dict[str, str] = {}
     kept = state_body(state.text, new_parts)
     for address, text in new_parts.items():
-        at.tx.run("add_part", **ids, address=address, body=pack(text))
+        at.tx.run(
+            "add_part", **ids, address=address, bytes=len(text.encode()), list_bytes=None, body=pack(text)
+        )
     seq = add_checkpoint(
         at, run, step=request.step, state_bytes=state.size, removed=state.removed, body=pack(kept)
     )

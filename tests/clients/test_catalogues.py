@@ -17,8 +17,8 @@ import jsonschema
 import pytest
 
 from runmemory_core.service import catalogue
-from tests.clients import install
 from tests.clients.conftest import ROOT, Clients
+from tests.environments import interpreter_of
 
 pytestmark = pytest.mark.long
 
@@ -27,7 +27,7 @@ SERVER: dict[str, Any] = json.loads((PUBLISHED / "server.json").read_text())
 
 
 def judge(clients: Clients, name: str) -> Path:
-    return install.python_of(clients.folder, "catalogue").with_name(name)
+    return interpreter_of(clients.folder / "catalogue").with_name(name)
 
 
 @pytest.fixture

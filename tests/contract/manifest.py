@@ -153,6 +153,8 @@ RULES: dict[str, str] = {
     "STO-20": "A state that is too large for resume is read whole or in pieces.",
     "STO-21": "A linear commit is refused unless it continues the latest; any other names the forks it makes.",
     "STO-22": "The lane of a subgraph's call goes with the root checkpoint that started it.",
+    "STO-23": "A whole state is capped, and the refusal names the sizes of its channels.",
+    "STO-24": "A claim, or a put that says so, is a restart unless the attempt before finished or paused.",
 }
 
 SERVED_ONLY: dict[str, str] = {

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 import pytest
+from pydantic_core import from_json
 
 from runmemory_core import (
     CheckpointGone,
@@ -19,6 +20,7 @@ from runmemory_core import (
     parts,
 )
 from runmemory_core.model import Limits
+from runmemory_core.policy.json_rules import write
 from tests.contract.commits import GRAPH, NO_ADDRESS, addressed, commit, fetched, keys, put, state_of, writes
 from tests.contract.faces import Face
 
@@ -366,6 +368,45 @@ def test_a_state_over_256_kb_is_left_out_of_resume_with_its_size(client: Client)
     assert checkpoint is not None
     assert checkpoint.bytes == 262_144
     assert checkpoint.state is not None
+
+
+@pytest.mark.rule("STO-23")
+def test_a_whole_state_is_capped_and_the_refusal_names_its_channels(face: Face) -> None:
+    client = face.client(limits=Limits(run_state_bytes=30_000))
+    texts: dict[str, str] = {}
+    chat = [f"{number:03}" + "é" * 197 for number in range(64)]
+    commit(client, put("a", {"chat": chat, "note": "x"}, texts), texts=texts)
+    size = len(write({"chat": chat, "note": "x"}).encode())
+    assert [row.bytes for row in client.list_checkpoints("graph").checkpoints] == [size]
+    before = face.dump()
+    # Of what the store holds already nothing is sent, and it counts all the same.
+    grown = put("b", {"chat": [*chat, *chat[:11]], "note": "x"}, texts)
+    with pytest.raises(
+        StateTooLarge, match=r"limit is 30,000.*By channel: chat 30,0\d\d, note 3$"
+    ) as refusal:
+        commit(client, grown)
+    assert refusal.value.facts["channels"] == {"chat": 75 * 400 + 1, "note": 3}
+    results = {"op": "writes", "key": "a", "writes": [[n, "chat", grown["state"][0][1]] for n in range(2)]}
+    with pytest.raises(StateTooLarge, match="By channel: chat 60,002"):
+        commit(client, results)
+    assert face.dump() == before
+    fits = put("b", {"chat": [*chat, *chat[:10]], "note": "x"}, {})
+    assert commit(client, fits).seqs == {"b": 2}
+
+
+@pytest.mark.rule("STO-02")
+def test_a_part_that_was_kept_as_a_value_is_asked_for_where_it_is_named_as_a_page(client: Client) -> None:
+    texts: dict[str, str] = {}
+    page = write([{"p": parts.address('"y"')}] * 32)
+    commit(client, put("a", {"x": from_json(page), "y": 1}, texts), texts=texts | addressed(page))
+    as_value = {"op": "put", "key": "b", "state": [["x", {"p": parts.address(page)}]]}
+    commit(client, as_value, texts=addressed(page))
+    as_page = {"op": "put", "key": "c", "state": [["x", {"l": [{"g": parts.address(page)}]}]]}
+    assert commit(client, as_page).missing == [parts.address(page)]
+    assert commit(client, as_page, texts=addressed(page) | addressed('"y"')).seqs == {"c": 3}
+    assert commit(client, as_page | {"key": "d"}).seqs == {"d": 4}
+    reply = client.store.fetch("graph", key="d")
+    assert state_of(reply.entry, reply.parts) == {"x": ["y"] * 32}
 
 
 @pytest.mark.rule("STO-18")

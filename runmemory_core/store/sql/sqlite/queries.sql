@@ -345,12 +345,14 @@ SELECT address, body FROM parts
 WHERE account_id = :account_id AND run = :run AND address IN (SELECT value FROM json_each(:addresses));
 
 -- name: present_parts
-SELECT address FROM parts
+SELECT address, bytes, list_bytes FROM parts
 WHERE account_id = :account_id AND run = :run AND address IN (SELECT value FROM json_each(:addresses));
 
 -- name: add_part
-INSERT INTO parts (account_id, run, address, body) VALUES (:account_id, :run, :address, :body)
-ON CONFLICT DO NOTHING;
+INSERT INTO parts (account_id, run, address, body, bytes, list_bytes)
+VALUES (:account_id, :run, :address, :body, :bytes, :list_bytes)
+ON CONFLICT DO UPDATE SET list_bytes = excluded.list_bytes
+    WHERE list_bytes IS NULL AND excluded.list_bytes IS NOT NULL;
 
 -- name: part_addresses
 SELECT address FROM parts WHERE account_id = :account_id AND run = :run;
@@ -359,8 +361,8 @@ SELECT address FROM parts WHERE account_id = :account_id AND run = :run;
 DELETE FROM parts WHERE account_id = :account_id AND run = :run AND address = :address;
 
 -- name: copy_parts
-INSERT INTO parts (account_id, run, address, body)
-SELECT account_id, :target, address, body FROM parts WHERE account_id = :account_id AND run = :run;
+INSERT INTO parts (account_id, run, address, body, bytes, list_bytes)
+SELECT account_id, :target, address, body, bytes, list_bytes FROM parts WHERE account_id = :account_id AND run = :run;
 
 -- name: copy_lanes
 INSERT INTO lanes (account_id, run, lane, name, evicted_through)
