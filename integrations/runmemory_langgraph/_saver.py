@@ -35,6 +35,7 @@ from runmemory_core.operations.tools import WouldSave
 from runmemory_langgraph import _mapping
 from runmemory_langgraph._decoding import ClassName
 from runmemory_langgraph._encoding import Encoder, OnRedact, metadata_value
+from runmemory_langgraph._loading import Reading, Remembered, Restore, Values
 from runmemory_langgraph._outbox import Outbox
 from runmemory_langgraph._threads import DELIBERATE, Threads
 
@@ -70,7 +71,7 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
         serde: SerializerProtocol | None = None,
         allow: Iterable[type | ClassName] = (),
         redact: bool | Literal["strict"] = True,
-        restore: _mapping.Restore | None = None,
+        restore: Restore | None = None,
         on_redact: OnRedact | None = None,
         on_error: Literal["spool", "raise"] = "spool",
         on_conflict: Literal["warn", "raise"] = "warn",
@@ -107,6 +108,7 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
         if self._client.remote and on_error == "spool" and not watch:
             self._store = SpooledStore(self._client)
         self._threads = Threads()
+        self._remembered = Remembered()
         self._encoder = Encoder(self.serde, redact=redact, on_redact=on_redact)
         self._outbox = Outbox(self._encoder, self._commit)
 
@@ -164,10 +166,13 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
         if self._threads.is_new(config):
             return None
         self._outbox.flush(run_id)
-        reply = self._store.fetch(run_id, lane=lane, key=key)
+        known = self._remembered.of(run_id, lane)
+        reply = self._store.fetch(run_id, lane=lane, key=key, known=list(known))
         found = None
         if reply.entry is not None:
-            found = _mapping.tuple_of(reply.entry, reply.parts, reading=self._reading)
+            values = Values(reply.parts, reading=self._reading, known=known)
+            found = _mapping.tuple_of(reply.entry, values)
+            self._remembered.keep(run_id, lane, values.packed)
         if not lane:
             key, pending = (reply.entry.key, found.pending_writes) if reply.entry and found else (None, None)
             self._threads.note_loaded(run_id, key, pending or ())
@@ -212,7 +217,8 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
         return self._store.history(**query, limit=limit, cursor=cursor)
 
     def _tuples(self, page: EntriesReply) -> list[CheckpointTuple]:
-        return [_mapping.tuple_of(entry, page.parts, reading=self._reading) for entry in page.entries]
+        values = Values(page.parts, reading=self._reading)
+        return [_mapping.tuple_of(entry, values) for entry in page.entries]
 
     def get_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
@@ -221,7 +227,7 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
 
         Raises `CheckpointGone` when retention removed an ancestor that is needed.
         """
-        walk = _mapping.DeltaWalk(channels, reading=self._reading)
+        walk = _mapping.DeltaWalk(channels)
         target = self.get_tuple(config) if channels else None
         above = target.parent_config if target is not None else None
         while above is not None and not walk.done:
@@ -230,16 +236,17 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
             if not chain.entries:
                 self._store.fetch(run_id, lane=lane, key=key)  # raises if it is gone, not if it never was
                 break
+            values = Values(chain.parts, reading=self._reading)
             for entry in chain.entries:
                 if not walk.done:
-                    walk.visit(entry, chain.parts)
+                    walk.visit(entry, values)
             parent = chain.entries[-1].parent
             above = None if parent is None else _mapping.config_of(run_id, lane, parent)
         return walk.result()
 
     @property
-    def _reading(self) -> _mapping.Reading:
-        return _mapping.Reading(self.serde, self._allow, self._restore)
+    def _reading(self) -> Reading:
+        return Reading(self.serde, self._allow, self._restore)
 
     # --- writing ----------------------------------------------------------------------------------------
 
@@ -323,6 +330,7 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
         """Delete a thread with everything in it; late writes to it are refused for 7 days."""
         self._outbox.flush(str(thread_id))
         self._encoder.forget(str(thread_id))
+        self._remembered.forget(str(thread_id))
         self._threads.forget(str(thread_id))
         self._store.delete_run(str(thread_id))
 
