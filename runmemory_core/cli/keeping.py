@@ -17,9 +17,10 @@ from runmemory_core.engine.keys import issue_key, list_keys, revoke_key
 from runmemory_core.engine.sweeping import sweep_all
 from runmemory_core.errors import InvalidRequest
 from runmemory_core.model import DAY_MS, LIMITS, Limits, Plan
+from runmemory_core.policy.secret_formats import masked_url
 from runmemory_core.policy.times import rfc3339
 from runmemory_core.service.keys import digest, id_of, new_key
-from runmemory_core.service.settings import Settings, from_environment, masked, variables
+from runmemory_core.service.settings import Settings, from_environment, variables
 from runmemory_core.store import Store, open_store
 from runmemory_core.store.clock import wall_clock_ms
 
@@ -92,9 +93,9 @@ def list_all(chosen: argparse.Namespace) -> None:
         output.data({"keys": listed})
     elif listed:
         columns = ("id", "account", "plan", "label", "made at (UTC)", "revoked at (UTC)")
-        output.table(f"API keys in {masked(settings.database)}", columns, map(_row, listed))
+        output.table(f"API keys in {masked_url(settings.database)}", columns, map(_row, listed))
     else:
-        output.line(f"No API keys in {masked(settings.database)}.")
+        output.line(f"No API keys in {masked_url(settings.database)}.")
 
 
 def _shown(row: Any) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from runmemory_core.errors import InvalidRequest
 from runmemory_core.model import LIMITS, Caller, Plan
+from runmemory_core.policy.secret_formats import masked_url
 
 if TYPE_CHECKING:
     from runmemory_core.store import Store
@@ -39,7 +40,7 @@ class Target:
     caller: Caller
 
     def __repr__(self) -> str:
-        return f"Target({_without_userinfo(self.url)!r}, api_key={'****' if self.api_key else None})"
+        return f"Target({masked_url(self.url)!r}, api_key={'****' if self.api_key else None})"
 
     @property
     def embedded(self) -> bool:
@@ -73,12 +74,12 @@ def target(
         caller = replace(caller, limits=replace(caller.limits, keep=keep, kept_for_ms=kept_for_ms))
     elif url.startswith(_MCP) and not re.match(r"mcp\+https?://[^/]+(/.*)?/mcp/?$", url):
         raise InvalidRequest(
-            f"{_without_userinfo(url)!r} is no MCP address of a service: it looks like mcp+https://host/mcp",
+            f"{masked_url(url)!r} is no MCP address of a service: it looks like mcp+https://host/mcp",
             pointers={"/url": "not an MCP address"},
         )
     elif not re.match(r"(mcp\+)?https?://[^/]", url):
         raise InvalidRequest(
-            f"cannot tell what {_without_userinfo(url)!r} is: use https://host, or a file as in "
+            f"cannot tell what {masked_url(url)!r} is: use https://host, or a file as in "
             "sqlite:///relative.db, sqlite:////absolute.db, ./relative.db or /absolute.db",
             pointers={"/url": "unknown scheme"},
         )
@@ -136,10 +137,6 @@ def _check_limits(keep: int | None, expire_after: timedelta | None, timeout_seco
             f"timeout_seconds is {timeout_seconds}; an answer takes some time",
             pointers={"/timeout_seconds": "not positive"},
         )
-
-
-def _without_userinfo(url: str) -> str:
-    return re.sub(r"//[^/@]*@", "//****@", url)
 
 
 def default_url() -> str:

@@ -6,6 +6,7 @@ import json
 from hashlib import blake2b
 from typing import Any
 
+from runmemory_core.engine.wording import one_line
 from runmemory_core.errors import AccountRequired
 from runmemory_core.model import DAY_MS, Caller, Plan, Reply
 from runmemory_core.operations._fields import Request
@@ -122,9 +123,9 @@ class Context:
     ) -> Reply:
         """What every tool's reply begins with."""
         reply: Reply = {
-            "understood": understood,
+            "understood": one_line(understood),
             "job": job,
-            "outcome": outcome,
+            "outcome": one_line(outcome),
             "mode": self.caller.mode,
             "code": code,
             "usage": self.usage(),

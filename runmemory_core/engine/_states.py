@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -25,6 +26,30 @@ def state_body(text: str, new_parts: dict[str, str]) -> str:
     if len(text) <= WHOLE_CHARACTERS:
         return f"{_WHOLE}{text}}}"
     return write(parts.split_object(from_json(text), new_parts))
+
+
+def add_checkpoint(
+    at: Context, run: Any, *, step: str, state_bytes: int, removed: Sequence[str] = (), body: bytes
+) -> int:
+    """Record the run's next checkpoint of the five tools, and return its seq."""
+    seq: int = run["seq"] + 1
+    at.tx.run(
+        "add_checkpoint",
+        account_id=at.account_id,
+        run=run["run"],
+        seq=seq,
+        lane=0,
+        key=None,
+        parent=None,
+        step=step,
+        attempt=run["attempt"],
+        bytes=state_bytes,
+        now=at.now,
+        removed=json.dumps(removed) if removed else None,
+        metadata=None,
+        body=body,
+    )
+    return seq
 
 
 def state_text(at: Context, checkpoint: Any) -> str:

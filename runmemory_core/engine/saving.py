@@ -12,7 +12,7 @@ from typing import Any
 
 from runmemory_core.engine import wording
 from runmemory_core.engine._context import Context, check_attempt, check_tombstone, find_replay, remember
-from runmemory_core.engine._states import collect_parts, state_body, state_text
+from runmemory_core.engine._states import add_checkpoint, collect_parts, state_body, state_text
 from runmemory_core.engine.attempts import Reported, add_asked, begin_run, counts_after
 from runmemory_core.errors import InvalidRequest
 from runmemory_core.model import Reply
@@ -96,26 +96,13 @@ def _check_done_count(at: Context, run: Any, request: SaveCheckpoint) -> None:
 
 def _store(at: Context, run: Any, call: Call, request: SaveCheckpoint, *, status: str, body: bytes) -> Reply:
     ids = {"account_id": at.account_id, "run": run["run"]}
-    seq = run["seq"] + 1
     state = call.state or _previous_state(at, run)
     new_parts: dict[str, str] = {}
     kept = state_body(state.text, new_parts)
     for address, text in new_parts.items():
         at.tx.run("add_part", **ids, address=address, body=pack(text))
-    at.tx.run(
-        "add_checkpoint",
-        **ids,
-        seq=seq,
-        lane=0,
-        key=None,
-        parent=None,
-        step=request.step,
-        attempt=run["attempt"],
-        bytes=state.size,
-        now=at.now,
-        removed=json.dumps(state.removed) if state.removed else None,
-        metadata=None,
-        body=pack(kept),
+    seq = add_checkpoint(
+        at, run, step=request.step, state_bytes=state.size, removed=state.removed, body=pack(kept)
     )
     done_count, reported = _report(at, run, request)
     gap_ms = max(0, at.now - run["updated_at"])

@@ -10,6 +10,7 @@ from typing import Any
 
 from runmemory_core.engine import wording
 from runmemory_core.engine._context import Context, find_replay, remember
+from runmemory_core.engine._states import add_checkpoint
 from runmemory_core.engine.attempts import (
     Reported,
     add_asked,
@@ -65,24 +66,10 @@ def _body(at: Context, call: Call, *names: str) -> bytes:
 
 def _record(at: Context, run: Any, request: SaveCheckpoint, state: PreparedState) -> None:
     ids = {"account_id": at.account_id, "run": run["run"]}
-    seq, gap_ms = run["seq"] + 1, max(0, at.now - run["updated_at"])
+    gap_ms = max(0, at.now - run["updated_at"])
     items = (request.done or [request.step])[: at.caller.limits.watched_ids]
     reported = add_asked(at, run, items)
-    at.tx.run(
-        "add_checkpoint",
-        **ids,
-        seq=seq,
-        lane=0,
-        key=None,
-        parent=None,
-        step=request.step,
-        attempt=run["attempt"],
-        bytes=state.size,
-        now=at.now,
-        removed=None,
-        metadata=None,
-        body=_NO_BODY,
-    )
+    seq = add_checkpoint(at, run, step=request.step, state_bytes=state.size, body=_NO_BODY)
     at.tx.run(
         "advance_run",
         **ids,

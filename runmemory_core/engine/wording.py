@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from runmemory_core.model import KIB, MIB
@@ -9,6 +10,13 @@ from runmemory_core.operations.calls import REMOVED_SHOWN
 from runmemory_core.policy.times import duration
 
 _KEYS_SHOWN = 5
+_KEY_CHARACTERS = 40
+_BREAKS = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]+")
+
+
+def one_line(text: str) -> str:
+    """``text`` without what would break a line or a terminal: names may hold any character."""
+    return text if text.isprintable() else _BREAKS.sub(" ", text)
 
 
 def size(count_bytes: int) -> str:
@@ -24,7 +32,10 @@ def _keys(keys: Sequence[str]) -> str:
     if not keys:
         return ""
     more = f", +{len(keys) - _KEYS_SHOWN} more" if len(keys) > _KEYS_SHOWN else ""
-    return f" ({', '.join(keys[:_KEYS_SHOWN])}{more})"
+    names = (
+        key if len(key) <= _KEY_CHARACTERS else f"{key[:_KEY_CHARACTERS]}…" for key in keys[:_KEYS_SHOWN]
+    )
+    return f" ({', '.join(names)}{more})"
 
 
 def saved(seq: int, state_bytes: int, step: str, keys: Sequence[str]) -> str:

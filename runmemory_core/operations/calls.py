@@ -19,11 +19,12 @@ from runmemory_core.operations import OPERATIONS, Operation
 from runmemory_core.operations._fields import Request
 from runmemory_core.operations.storage import Commit
 from runmemory_core.operations.tools import SaveCheckpoint
-from runmemory_core.policy.json_rules import canonical, child_pointer, parse, write
+from runmemory_core.policy.json_rules import big_integers, canonical, child_pointer, parse, write
 from runmemory_core.policy.redaction import contains_credential, redact
 from runmemory_core.policy.secret_formats import MARKER
 
 REMOVED_SHOWN = 50
+POINTERS_NAMED = 5
 STRING_STATE = "state was a string that holds a JSON object; it was taken as that object"
 
 
@@ -89,7 +90,21 @@ def prepare(name: str, arguments: Mapping[str, Any], *, redacts: bool = True, pa
     if isinstance(given, str):
         given, notices = _state_in_string(given), (STRING_STATE,)
     state = prepare_state(given, redacts=redacts, parsed=parsed or bool(notices))
-    return Call(operation, request, state, notices, redacts)
+    return Call(operation, request, state, notices + _rounded_elsewhere(state), redacts)
+
+
+def _rounded_elsewhere(state: PreparedState) -> tuple[str, ...]:
+    """A notice of integers that are kept exactly, and that other readers of JSON round."""
+    pointers = big_integers(state.text)
+    if not pointers:
+        return ()
+    counted = "an integer" if len(pointers) == 1 else f"{len(pointers):,} integers"
+    shown = ", ".join(pointers[:POINTERS_NAMED]) + (" and more" if len(pointers) > POINTERS_NAMED else "")
+    notice = (
+        f"state has {counted} beyond 2^53 ({shown}): kept exactly, but JavaScript and many other readers of JSON "
+        "round such numbers: send strings where one of these reads the state"
+    )
+    return (notice,)
 
 
 def _checked_save(request: SaveCheckpoint, *, redacts: bool) -> SaveCheckpoint:
@@ -220,6 +235,9 @@ def _finding(operation: Operation, details: ErrorDetails) -> tuple[str, str]:
             bound = bounds.get("max_length", bounds.get("min_length"))
             side = "at most" if "max_length" in bounds else "at least"
             return where, f"has {len(details['input'])} characters; it takes {side} {bound}"
+        case "too_long":
+            bounds = details.get("ctx", {})
+            return where, f"has {bounds['actual_length']:,} items; it takes at most {bounds['max_length']:,}"
         case _:
             message = details["msg"].removeprefix("Input ").removeprefix("Value ")
             return where, message[:1].lower() + message[1:]

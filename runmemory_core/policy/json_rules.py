@@ -26,6 +26,7 @@ MAX_INTEGER_DIGITS = 4000
 MAX_EXACT_INTEGER = 2**53
 
 _INTEGER_BOUND = 10**MAX_INTEGER_DIGITS
+_LONG_NUMBER = re.compile(r"[:,\[]-?[0-9]{16}")
 _LEXEME = re.compile(r'"((?:[^"\\]|\\.)*+)"(?:[ \t\r\n]*+(:))?|[\[\]{},]', re.DOTALL)
 _UNWRITABLE = (ValueError, TypeError, OverflowError, RecursionError)
 
@@ -82,10 +83,12 @@ def child_pointer(pointer: str, key: str | int) -> str:
     return f"{pointer}/{escaped}"
 
 
-def big_integers(value: Any, *, pointer: str = "") -> list[str]:
-    """Pointers of the integers beyond 2^53, which are kept exactly but which a JavaScript reader rounds."""
+def big_integers(text: str) -> list[str]:
+    """Pointers of the integers beyond 2^53 in a checked JSON text, which a JavaScript reader rounds."""
+    if _LONG_NUMBER.search(text) is None:
+        return []
     found: list[str] = []
-    stack: list[tuple[str, Any]] = [(pointer, value)]
+    stack: list[tuple[str, Any]] = [("", from_json(text))]
     while stack:
         here, item = stack.pop()
         if isinstance(item, int):

@@ -18,6 +18,9 @@ BOUNDARY = "\0"
 
 Span = tuple[int, int]
 
+_USERINFO = re.compile(r"(?<=//)[^/?#]*@")
+_PASSWORD_PARAMETER = re.compile(r"(password=)[^&]*", re.IGNORECASE)
+
 # Nothing but a credential begins so.
 _DISTINCT_PREFIXES = (
     *("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "sk_live_", "sk_test_", "rk_live_", "rk_test_"),
@@ -137,6 +140,11 @@ def find_credentials(text: str) -> list[Span]:
             spans += (m.span(group) for m in pattern.finditer(text) if check is None or check(m))
     spans.sort()
     return spans
+
+
+def masked_url(url: str) -> str:
+    """An address as logs and errors show it: without the login it may hold."""
+    return _PASSWORD_PARAMETER.sub(r"\1****", _USERINFO.sub("****@", url))
 
 
 def remove_spans(text: str, spans: Iterable[Span]) -> str:

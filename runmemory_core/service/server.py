@@ -15,8 +15,9 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 
 from runmemory_core.errors import MalformedBody, RunMemoryError
 from runmemory_core.operations.wire import write
+from runmemory_core.policy.secret_formats import masked_url
 from runmemory_core.service.app import Service, create_app
-from runmemory_core.service.settings import Settings, masked
+from runmemory_core.service.settings import Settings
 from runmemory_core.store import open_store
 
 _TICKS_A_SECOND = 10
@@ -37,7 +38,7 @@ def serve(settings: Settings, *, announce: Callable[[str], None]) -> None:
         where = _url(listener)
         server.announce = lambda: announce(
             f"Run Memory listens on {where} and stores in {store.where}; to issue a key: "
-            f"runmemory keys issue --database {masked(settings.database)}"
+            f"runmemory keys issue --database {masked_url(settings.database)}"
         )
         server.run(sockets=[listener])
     finally:

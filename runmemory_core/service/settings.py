@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import ipaddress
 import os
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from runmemory_core.errors import InvalidRequest
 from runmemory_core.model import MIB
+from runmemory_core.policy.secret_formats import masked_url
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 _LARGEST_PORT = 65_535
-_USERINFO = re.compile(r"(?<=//)[^/?#]*@")
-_PASSWORD = re.compile(r"(password=)[^&]*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -60,7 +58,7 @@ class Settings:
     """Between two pieces of a walk."""
 
     def __repr__(self) -> str:
-        return f"Settings({masked(self.database)!r}, host={self.host!r}, port={self.port})"
+        return f"Settings({masked_url(self.database)!r}, host={self.host!r}, port={self.port})"
 
 
 def from_environment(
@@ -92,11 +90,6 @@ def from_environment(
 def variables(environment: Mapping[str, str] = os.environ) -> list[str]:
     """The names of the variables that are set for Run Memory; their values may be secret."""
     return sorted(name for name in environment if name.startswith("RUNMEMORY_"))
-
-
-def masked(url: str) -> str:
-    """A database's address without the credentials it may hold."""
-    return _PASSWORD.sub(r"\1****", _USERINFO.sub("****@", url))
 
 
 def _network(text: str) -> Network:

@@ -26,6 +26,12 @@ Result = TypeVar("Result")
 
 BUSY_WAIT_SECONDS = 30.0
 READERS = 8
+APPLICATION_ID = int.from_bytes(b"RunM")
+"""What the first migration writes into the header, so that no other program's file is taken for ours."""
+_LOOK = """
+SELECT (SELECT application_id FROM pragma_application_id), (SELECT user_version FROM pragma_user_version),
+       EXISTS (SELECT * FROM sqlite_schema)
+"""
 _STATEMENTS = 256
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _REFUSED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
@@ -164,7 +170,10 @@ class SqliteStore:
 
     def _format(self, connection: sqlite3.Connection) -> int:
         """The format of the file, looked at before anything in it is touched."""
-        found: int = connection.execute("PRAGMA user_version").fetchone()[0]
+        # One statement, so that a file which another process is just making is seen before or after.
+        program, found, has_tables = connection.execute(_LOOK).fetchone()
+        if has_tables and program != APPLICATION_ID:
+            raise StoreError(f"{self._path} is another program's SQLite database: name another file")
         known = len(migrations("sqlite"))
         if found > known:
             raise StoreTooNew(

@@ -152,6 +152,17 @@ def test_unusual_json_comes_back_exactly(client: Client) -> None:
         assert checkpoint.step == "step\0"
 
 
+@pytest.mark.rule("JSN-04")
+def test_integers_that_other_readers_round_are_named_once(client: Client) -> None:
+    state = {"ids": [2**53, 2**53 + 1], "cursor": 7}
+    (notice,) = client.save_checkpoint("r", "a", state=state).notices
+    assert "an integer beyond 2^53 (/ids/1)" in notice
+    peeked = client.resume("r", peek=True).checkpoint
+    assert peeked is not None
+    assert peeked.state == state
+    assert client.save_checkpoint("r", "b", state={"n": list(range(2**53 - 5, 2**53 + 1))}).notices == []
+
+
 @pytest.mark.rule("JSN-03")
 def test_of_duplicate_keys_the_last_wins(client: Client) -> None:
     client.save_checkpoint("import", "one", state='{"a": 1, "password": "hunter2", "a": 2, "password": ""}')

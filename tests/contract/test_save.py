@@ -37,6 +37,21 @@ def test_the_outcome_says_what_was_saved(client: Client) -> None:
     assert (reply.saved, reply.code, reply.seq, reply.bytes) == (True, "saved", 12, 41)
 
 
+@pytest.mark.rule("SAV-01")
+def test_the_outcome_is_one_short_line_whatever_the_names_hold(client: Client) -> None:
+    state = {"line\nbreak": 1, "k" * 100_000: 2}
+    reply = client.save_checkpoint("r\u2028un", "a\x1b[2J\r\nb", state=state)
+    assert reply.outcome == (
+        f'Saved checkpoint 1 (97.7 KB) after "a [2J b" (line break, {"k" * 40}…). A crash now resumes right here.'
+    )
+    assert reply.understood == 'save "a [2J b" of run r un'
+    assert reply.run_id == "r\u2028un"
+    found = client.resume("r\u2028un", peek=True)
+    assert found.outcome.startswith('Resuming r un after "a [2J b": ')
+    assert found.checkpoint is not None
+    assert found.checkpoint.step == "a\x1b[2J\r\nb"
+
+
 @pytest.mark.rule("SAV-02")
 def test_a_string_that_holds_an_object_is_taken_as_it(client: Client) -> None:
     reply = client.save_checkpoint("import", "one", state=' {"a": [1, 2]} ')

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from runmemory_core import InvalidRequest
-from runmemory_core.service.settings import Settings, from_environment, masked, variables
+from runmemory_core.policy.secret_formats import masked_url
+from runmemory_core.service.settings import Settings, from_environment, variables
 
 
 def settings(environment: Mapping[str, str], **given: Any) -> Settings:
@@ -53,7 +54,7 @@ def test_settings_cannot_be_changed() -> None:
     ],
 )
 def test_credentials_in_a_database_url_are_masked(url: str, shown: str) -> None:
-    assert masked(url) == shown
+    assert masked_url(url) == shown
     assert "cret" not in repr(Settings(database=url))
 
 

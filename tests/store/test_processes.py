@@ -97,7 +97,7 @@ def test_opening_waits_where_sqlite_would_not(tmp_path: Path) -> None:
     """The switch to a write-ahead log fails at once when another process writes, however long one would wait."""
     path = tmp_path / "runs.db"
     with closing(sqlite3.connect(path, isolation_level=None)) as another:
-        another.execute("CREATE TABLE made_before_the_switch (a)")
+        another.execute("PRAGMA application_id = 1")  # there is a file before the switch, and no table
         another.execute("BEGIN IMMEDIATE")
         opening = Thread(target=lambda: SqliteStore(path).close())
         opening.start()

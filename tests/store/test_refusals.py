@@ -17,7 +17,7 @@ from runmemory_core import Client, StoreError
 from runmemory_core.errors import StoreReadOnly, StoreTooNew
 from runmemory_core.store import open_store
 from runmemory_core.store._queries import migrations
-from runmemory_core.store.sqlite import SqliteStore
+from runmemory_core.store.sqlite import APPLICATION_ID, SqliteStore
 from tests.store.processes import run
 
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="mounts and users as Linux has them")
@@ -31,6 +31,7 @@ def test_a_database_of_a_newer_format_is_refused_and_stays_as_it_is(
     with closing(sqlite3.connect(path)) as connection:
         connection.execute(f"PRAGMA journal_mode = {journal_mode}")
         connection.execute("CREATE TABLE tomorrow (a)")
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute("PRAGMA user_version = 99")
     before = path.read_bytes()
     known = len(migrations("sqlite"))
@@ -41,6 +42,28 @@ def test_a_database_of_a_newer_format_is_refused_and_stays_as_it_is(
     assert refusal.value.facts == {"found": 99, "known": known}
     assert path.read_bytes() == before
     assert [file.name for file in tmp_path.glob("runs.db*")] == ["runs.db"]
+
+
+@pytest.mark.parametrize("journal_mode", ["wal", "delete"])
+@pytest.mark.parametrize("user_version", [0, 1, 99])
+def test_another_programs_database_is_refused_and_stays_as_it_is(
+    tmp_path: Path, journal_mode: str, user_version: int
+) -> None:
+    path = tmp_path / "history.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"PRAGMA journal_mode = {journal_mode}")
+        connection.execute("CREATE TABLE accounts (name)")
+        connection.execute(f"PRAGMA user_version = {user_version}")
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match=r"history\.db is another program's SQLite database: name another"):
+        Client(f"sqlite:///{path}")
+    assert path.read_bytes() == before
+
+
+def test_a_file_is_marked_as_ours(tmp_path: Path) -> None:
+    SqliteStore(tmp_path / "runs.db").close()
+    with closing(sqlite3.connect(tmp_path / "runs.db")) as connection:
+        assert connection.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,)
 
 
 def test_a_file_that_is_no_database_is_refused_and_stays_as_it_is(tmp_path: Path) -> None:

@@ -1,6 +1,9 @@
 -- Every primary key starts with account_id. Times are milliseconds since 1970 in UTC.
 -- account_id and run are small integers that stand for the names, because they are in every row.
 
+-- "RunM": whose file this is.
+PRAGMA application_id = 1383427661;
+
 CREATE TABLE accounts (
     account_id INTEGER PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
