@@ -201,7 +201,7 @@ class AsyncStoreClient:
         return await self._ask(CommitReply, "commit", _arguments(locals()))
 
     async def fetch(
-        self, run_id: str, *, lane: str = "", key: str | None = None, known: Sequence[str] = ()
+        self, run_id: str, *, lane: str = "", key: str | None = None, known: Sequence[str] | None = None
     ) -> FetchReply:
         """One checkpoint with writes and parts but the ``known`` ones, the lane's latest without ``key``.
 

@@ -201,7 +201,7 @@ def _entry(row: Any, run_id: str, body: str, writes: list[str]) -> Reply:
         "metadata": raw(row["metadata"]),
     }
     if writes:
-        entry["writes"] = [raw(text) for text in writes]
+        entry["writes"] = raw(f"[{','.join(text[1:-1] for text in writes)}]")
     return entry
 
 
