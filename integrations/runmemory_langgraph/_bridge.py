@@ -115,13 +115,19 @@ def is_msgpack(value: Json) -> bool:
 def list_of_packed(items: Sequence[bytes]) -> bytes:
     """The msgpack of a list of values that are packed already."""
     count = len(items)
-    if count < 16:
-        head = bytes((0x90 | count,))
-    elif count < 65_536:
-        head = b"\xdc" + count.to_bytes(2)
-    else:
-        head = b"\xdd" + count.to_bytes(4)
+    match head_bytes(count):
+        case 1:
+            head = bytes((0x90 | count,))
+        case 3:
+            head = b"\xdc" + count.to_bytes(2)
+        case _:
+            head = b"\xdd" + count.to_bytes(4)
     return head + b"".join(items)
+
+
+def head_bytes(count: int) -> int:
+    """How many bytes stand before the elements in the msgpack of a list of so many (fixarray, array 16, array 32)."""
+    return 1 if count < 2**4 else 3 if count < 2**16 else 5
 
 
 def is_opaque(value: Json) -> bool:

@@ -10,8 +10,6 @@ Belongs here: the values of one reply, and what is remembered of it. Does not be
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +18,6 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from pydantic_core import from_json
 
 from runmemory_core import parts
-from runmemory_core.operations.storage import MAX_KNOWN
 from runmemory_core.policy.secret_formats import MARKER
 from runmemory_langgraph._bridge import is_msgpack, replace_strings
 from runmemory_langgraph._decoding import (
@@ -32,8 +29,6 @@ from runmemory_langgraph._decoding import (
     packed_list,
 )
 from runmemory_langgraph._encoding import METADATA_SERDE
-
-REMEMBERED_BYTES = 32 * 1_048_576
 
 Restore = Callable[[str, str], Any]
 """Given channel and JSON pointer of a removed value, the value to put there, or None to leave it."""
@@ -59,6 +54,11 @@ class Values:
         self._known = known or {}
         self.packed: dict[str, Packed] = {}
         """What can be remembered of the values asked for: msgpack by the address of its part."""
+
+    @property
+    def packed_bytes(self) -> int:
+        """The size of ``packed``."""
+        return sum(len(each.data) for each in self.packed.values())
 
     def value(self, channel: str, node: parts.Node) -> Any:
         """The object that ``node`` of a channel stands for; raises `DecodingRefused` for what may not be built."""
@@ -105,40 +105,3 @@ class Values:
         if restore is not None and (text is None or MARKER in text):
             value = replace_strings(value, MARKER, lambda inner: restore(channel, inner), pointer)
         return value
-
-
-class Remembered:
-    """What the last load of each lane held, up to a bounded number of bytes. Thread-safe."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._lanes: OrderedDict[tuple[str, str], dict[str, Packed]] = OrderedDict()
-        self._bytes = 0
-
-    def of(self, run_id: str, lane: str) -> Mapping[str, Packed]:
-        """What is known of a lane, as much of it as `fetch` takes."""
-        with self._lock:
-            return self._lanes.get((run_id, lane), {})
-
-    def keep(self, run_id: str, lane: str, packed: Mapping[str, Packed]) -> None:
-        """Remember what a load of a lane held, instead of the one before."""
-        held = dict(list(packed.items())[-MAX_KNOWN:])
-        with self._lock:
-            self._drop((run_id, lane))
-            self._lanes[run_id, lane] = held
-            self._bytes += _size(held)
-            while self._bytes > REMEMBERED_BYTES:
-                self._drop(next(iter(self._lanes)))
-
-    def forget(self, run_id: str) -> None:
-        """The run was deleted or changed from outside."""
-        with self._lock:
-            for place in [place for place in self._lanes if place[0] == run_id]:
-                self._drop(place)
-
-    def _drop(self, place: tuple[str, str]) -> None:
-        self._bytes -= _size(self._lanes.pop(place, {}))
-
-
-def _size(packed: Mapping[str, Packed]) -> int:
-    return sum(len(each.data) for each in packed.values())

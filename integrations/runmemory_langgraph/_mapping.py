@@ -83,7 +83,7 @@ def put_change(
         "key": checkpoint["id"],
         "step": label(metadata, checkpoint),
         "state": [
-            (channel, encoder.node(channel, value, batch))
+            (channel, encoder.node(channel, value, batch, lane=lane))
             for channel, value in checkpoint["channel_values"].items()
         ],
         "extra": {"=": _extra(checkpoint, encoder)},

@@ -30,17 +30,20 @@ from langgraph.checkpoint.serde.types import INTERRUPT
 from runmemory_core import AccountRequired, Client, InvalidRequest
 from runmemory_core.client import StoreClient
 from runmemory_core.client.spooling import Health, SpooledStore
-from runmemory_core.operations.storage import EntriesReply
+from runmemory_core.model import MIB
+from runmemory_core.operations.storage import MAX_KNOWN, EntriesReply
 from runmemory_core.operations.tools import WouldSave
 from runmemory_langgraph import _mapping
-from runmemory_langgraph._decoding import ClassName
+from runmemory_langgraph._decoding import ClassName, Packed
 from runmemory_langgraph._encoding import Encoder, OnRedact, metadata_value
-from runmemory_langgraph._loading import Reading, Remembered, Restore, Values
+from runmemory_langgraph._loading import Reading, Restore, Values
 from runmemory_langgraph._outbox import Outbox
+from runmemory_langgraph._remembering import Remembered
 from runmemory_langgraph._threads import DELIBERATE, Threads
 
 ADAPTER = "langgraph"
 _PAGE = 50
+_REMEMBERED_BYTES = 32 * MIB
 
 
 class RunMemorySaver(BaseCheckpointSaver[str]):
@@ -108,7 +111,7 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
         if self._client.remote and on_error == "spool" and not watch:
             self._store = SpooledStore(self._client)
         self._threads = Threads()
-        self._remembered = Remembered()
+        self._loaded: Remembered[Mapping[str, Packed]] = Remembered(_REMEMBERED_BYTES)
         self._encoder = Encoder(self.serde, redact=redact, on_redact=on_redact)
         self._outbox = Outbox(self._encoder, self._commit)
 
@@ -166,13 +169,13 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
         if self._threads.is_new(config):
             return None
         self._outbox.flush(run_id)
-        known = self._remembered.of(run_id, lane)
-        reply = self._store.fetch(run_id, lane=lane, key=key, known=list(known))
+        known = self._loaded.find(run_id, lane) or {}
+        reply = self._store.fetch(run_id, lane=lane, key=key, known=list(known)[-MAX_KNOWN:])
         found = None
         if reply.entry is not None:
             values = Values(reply.parts, reading=self._reading, known=known)
             found = _mapping.tuple_of(reply.entry, values)
-            self._remembered.keep(run_id, lane, values.packed)
+            self._loaded.keep(values.packed, values.packed_bytes, run_id, lane)
         if not lane:
             key, pending = (reply.entry.key, found.pending_writes) if reply.entry and found else (None, None)
             self._threads.note_loaded(run_id, key, pending or ())
@@ -330,7 +333,7 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
         """Delete a thread with everything in it; late writes to it are refused for 7 days."""
         self._outbox.flush(str(thread_id))
         self._encoder.forget(str(thread_id))
-        self._remembered.forget(str(thread_id))
+        self._loaded.forget(str(thread_id))
         self._threads.forget(str(thread_id))
         self._store.delete_run(str(thread_id))
 

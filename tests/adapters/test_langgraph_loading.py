@@ -2,10 +2,13 @@
 
 from typing import Any
 
+import ormsgpack
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 
-from runmemory_langgraph import DecodingRefused, RunMemorySaver, _loading
+from runmemory_langgraph import DecodingRefused, RunMemorySaver
+from runmemory_langgraph._bridge import head_bytes, list_of_packed
+from runmemory_langgraph._remembering import Remembered
 from tests.adapters.test_langgraph_saver import put, values_at
 
 CHAT = [HumanMessage(f"question {n} " * 30, id=str(n)) for n in range(40)]
@@ -72,17 +75,48 @@ def test_a_class_is_judged_at_each_load_also_when_its_bytes_are_known(saver, mon
         values_at(saver)
 
 
-def test_what_is_remembered_is_bounded_and_forgotten_with_its_thread(saver, monkeypatch):
-    monkeypatch.setattr(_loading, "REMEMBERED_BYTES", 10_000)
-    threads: list[Any] = [{"configurable": {"thread_id": name, "checkpoint_ns": ""}} for name in "abc"]
-    for thread in threads:
-        put(saver, {"messages": CHAT[:10]}, thread)
-        values_at(saver, thread)
-    remembered = saver._remembered
-    assert [len(remembered.of(name, "")) for name in "abc"].count(10) < 3
-    assert len(remembered.of("c", "")) == 10
-    saver.delete_thread("c")
-    assert not remembered.of("c", "")
-    put(saver, {"messages": CHAT}, threads[0])
-    assert values_at(saver, threads[0])["messages"] == CHAT  # over the bound by itself
-    assert not remembered.of("a", "")
+@pytest.mark.parametrize("count", [0, 1, 15, 16, 65_535, 65_536])
+def test_a_list_of_packed_values_is_the_packed_list(count):
+    packed = ormsgpack.packb([None] * count)
+    assert list_of_packed([b"\xc0"] * count) == packed
+    assert packed[head_bytes(count) :] == b"\xc0" * count
+
+
+def test_a_list_that_grew_shrank_or_changed_in_place_comes_back_as_it_is_now(saver_maker):
+    changed = HumanMessage("changed " * 50, id="7")
+    states = [CHAT[:20], CHAT, CHAT[:30], [*CHAT[:7], changed, *CHAT[8:]], CHAT[5:], CHAT, []]
+    with saver_maker() as writer, saver_maker() as reader:
+        for state in states:
+            put(writer, {"messages": state})
+            assert values_at(reader)["messages"] == state
+        growing = list(CHAT)
+        put(writer, {"messages": growing})
+        growing[3] = changed  # the very same list
+        growing.append(changed)
+        put(writer, {"messages": growing})
+        assert values_at(reader)["messages"] == growing
+
+
+def test_a_deleted_thread_is_forgotten(saver):
+    put(saver, {"messages": CHAT})
+    values_at(saver)
+    saver.delete_thread("t")
+    counts = parts_fetched(saver)
+    put(saver, {"messages": CHAT})
+    assert values_at(saver)["messages"] == CHAT
+    assert counts == [41]
+
+
+def test_what_is_remembered_is_bounded_by_bytes_and_the_least_used_goes_first():
+    remembered: Remembered[str] = Remembered(limit_bytes=10)
+    for name in "abc":
+        remembered.keep(f"value {name}", 4, name, "lane")
+    assert [remembered.find(name, "lane") for name in "abc"] == [None, "value b", "value c"]
+    remembered.find("b", "lane")
+    remembered.keep("value d", 4, "d", "lane")
+    assert [remembered.find(name, "lane") for name in "bcd"] == ["value b", None, "value d"]
+    remembered.keep("shorter", 1, "d", "lane")
+    remembered.keep("value e", 5, "e", "lane")
+    assert remembered.find("b", "lane") == "value b"
+    remembered.keep("too long", 11, "f", "lane")
+    assert [remembered.find(name, "lane") for name in "bdef"] == [None] * 4
