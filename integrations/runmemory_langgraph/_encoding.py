@@ -168,7 +168,7 @@ class Encoder:
         if not self._redacts:
             return shown
         others = {name: value for name, value in shown.items() if name not in _LANGGRAPHS_OWN}
-        return shown | self._redacted("metadata", "", others)
+        return shown | self._redacted("metadata", "", others) if others else shown
 
     def tagged(self, channel: str, value: Any) -> Any:
         """The tagged JSON of a value that stands inline, as the graph's serializer writes it."""

@@ -146,7 +146,7 @@ def writes_change(
 def _extra(checkpoint: Checkpoint, encoder: Encoder) -> dict[str, Any]:
     extra: dict[str, Any] = {
         "versions": _pairs(checkpoint["channel_versions"]),
-        "seen": [(node, _pairs(versions)) for node, versions in checkpoint["versions_seen"].items()],
+        "seen": [[node, _pairs(versions)] for node, versions in checkpoint["versions_seen"].items()],
     }
     for name, value in checkpoint.items():
         if name not in _OWN_FIELDS:
@@ -154,8 +154,8 @@ def _extra(checkpoint: Checkpoint, encoder: Encoder) -> dict[str, Any]:
     return extra
 
 
-def _pairs(mapping: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    return list(mapping.items())
+def _pairs(mapping: Mapping[str, Any]) -> list[list[Any]]:
+    return list(map(list, mapping.items()))
 
 
 def label(metadata: CheckpointMetadata, checkpoint: Checkpoint) -> str:

@@ -18,6 +18,7 @@ from runmemory_core.engine._context import (
     check_tombstone,
     find_replay,
     remember,
+    set_status,
 )
 from runmemory_core.engine._marks import Marks
 from runmemory_core.engine._scrubbing import nodes_of_change, scrubbed
@@ -255,7 +256,8 @@ def _record(
         status = change.status or status
     for (lane, key), added in results.items():
         _add_writes(at, ids | {"lane": lane, "key": key}, added)
-    at.tx.run("advance_adapter_run", **ids, seq=seq, status=status, now=at.now, **marks.after(run))
+    at.tx.run("advance_adapter_run", **ids, seq=seq, now=at.now, **marks.after(run))
+    set_status(at, run, status)
     _evict(at, run["run"], lanes, before=run["seq"], after=seq)
     at.count_call()
     return seqs
