@@ -145,7 +145,7 @@ class NotFound(RunMemoryError):
 
 
 class CheckpointGone(RunMemoryError):
-    """The checkpoint existed and retention removed it; facts: ``oldest_seq`` still kept."""
+    """The checkpoint existed and retention removed it; facts: ``oldest_seq`` still kept, null when none is."""
 
     code = "checkpoint_gone"
     http_status = 410

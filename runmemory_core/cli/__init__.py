@@ -7,6 +7,7 @@ prints for programs. A failure is one line on stderr and an exit code other than
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -27,6 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command: Callable[[argparse.Namespace], None] = chosen.command
     try:
         command(chosen)
+        sys.stdout.flush()
     except RunMemoryError as error:
         sys.stderr.write(f"runmemory: {output.plain(error.detail)}\n")
         return _FAILED
@@ -35,6 +37,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _FAILED
     except KeyboardInterrupt:
         return _INTERRUPTED
+    except BrokenPipeError:  # who reads, such as head, has enough; Python would flush once more at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _FAILED
     return 0
 
 

@@ -14,7 +14,7 @@ from runmemory_core.errors import AccountRequired, InvalidRequest, RunFinished, 
 from runmemory_core.operations._fields import NAME_CHARACTERS
 from runmemory_core.operations.tools import ResumeReply, SaveReply
 from runmemory_core.policy.json_rules import canonical
-from runmemory_core.policy.redaction import contains_credential
+from runmemory_core.policy.redaction import contains_credential, redact_message
 
 if TYPE_CHECKING:
     from runmemory_core.client.asynchronous import AsyncClient
@@ -127,8 +127,10 @@ class _Progress:
         self.last_step = reply.checkpoint.step
         # A step is a finished item; without items a checkpoint, of which a failure reported one too many.
         steps = reply.done_count or reply.checkpoint.seq
-        spared = reply.outcome.rpartition(", ")[2].rstrip(".")
-        logger.info("resumed at step %d of %s; %d steps skipped, %s", steps + 1, self.run_id, steps, spared)
+        logger.info(
+            "resumed at step %d of %s; %d steps skipped, %s not repeated (estimate)",
+            *(steps + 1, self.run_id, steps, reply.not_repeated),
+        )
 
     def _keep(self, state: Mapping[str, Any]) -> None:
         """Know ``state`` as saved; only what the caller holds as `state` stays shared with it."""
@@ -181,10 +183,8 @@ class _Progress:
 
 
 def _in_words(error: BaseException) -> str:
-    message = str(error)
-    if contains_credential(message):
-        message = "[removed]"
-    return f"{type(error).__name__}: {message}"[:_ERROR_CHARACTERS]
+    message = redact_message(str(error))  # before it is cut, which could leave half of a credential
+    return f"{type(error).__name__}{message and ': '}{message}"[:_ERROR_CHARACTERS]
 
 
 def _text(state: Mapping[str, Any]) -> str:

@@ -52,6 +52,14 @@ def add_checkpoint(
     return seq
 
 
+def standing_checkpoint(at: Context, run: Any) -> Any:
+    """The checkpoint that the run goes on from: the one its attempt asked for, else the generation's latest."""
+    ids = {"account_id": at.account_id, "run": run["run"]}
+    if run["base_seq"] is not None:
+        return at.tx.one("checkpoint", **ids, seq=run["base_seq"])
+    return at.tx.one("latest_checkpoint", **ids) if run["seq"] > run["generation_seq"] else None
+
+
 def state_text(at: Context, checkpoint: Any) -> str:
     """The JSON text of a stored checkpoint's state, exactly as it was measured."""
     body = unpack(checkpoint["body"])

@@ -57,8 +57,11 @@ def begin_run(
     return at.run(run_id)
 
 
-def begin_attempt(at: Context, run: Any, *, anew: bool) -> Any:
-    """The run's row with its next attempt; ``anew`` clears what was done and starts another generation."""
+def begin_attempt(at: Context, run: Any, *, anew: bool, base_seq: int | None = None) -> Any:
+    """The run's row with its next attempt; ``anew`` clears what was done and starts another generation.
+
+    ``base_seq`` is the older checkpoint that the attempt was asked to go on from.
+    """
     ids = {"account_id": at.account_id, "run": run["run"]}
     restart = not anew and run["status"] in ("running", "failed")
     if run["restarted"]:
@@ -74,6 +77,7 @@ def begin_attempt(at: Context, run: Any, *, anew: bool) -> Any:
         worked_ms=0 if anew else run["worked_ms"],
         in_flight=None if anew else run["in_flight"],
         restarted=restart,
+        base_seq=None if base_seq == run["seq"] else base_seq,
         now=at.now,
     )
     if anew:
@@ -106,6 +110,7 @@ def record_attempt(at: Context, run: Any, *, restart: bool = False, before: Any 
         abandoned=before is not None and not restart and before["status"] == "running",
         handed=run["done_count"],
         handed_ms=run["worked_ms"],
+        found=before["status"] if before is not None else None,
     )
 
 

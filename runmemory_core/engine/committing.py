@@ -335,6 +335,7 @@ def _note_restart(at: Context, ids: dict[str, int], run: Any) -> None:
         abandoned=False,
         handed=0,
         handed_ms=0,
+        found=run["status"],
     )
 
 

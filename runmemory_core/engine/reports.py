@@ -40,6 +40,7 @@ def list_rows(at: Context, request: ListCheckpoints, *, limits: Limits, would: s
     reply = _listed(at, request, len(rows), would)
     reply["checkpoints"] = rows
     if len(found) > request.limit:
+        reply["outcome"] = reply["outcome"].removesuffix(".") + "; there are more."
         last = found[request.limit - 1]
         reply["cursor"] = f"{last['saved_at']}.{last['run']}.{last['seq']}"
     return reply
@@ -145,5 +146,5 @@ def _bound(limits: Limits, name: str) -> int | None:
 _UPGRADE = {
     Plan.WATCH: "Pro saves for real: https://memory.cloudforbots.com. Self-hosted: runmemory keys issue.",
     Plan.PRO: "This plan saves; on one's own server runmemory keys issue makes unlimited keys.",
-    Plan.OWN: "Nothing to upgrade: this is your own machine. To share it: runmemory serve, then keys issue.",
+    Plan.OWN: "Nothing to upgrade: this is your own store. runmemory serve and runmemory keys issue share it.",
 }

@@ -9,8 +9,15 @@ from typing import Any, cast
 from pydantic_core import from_json
 
 from runmemory_core.engine import wording
-from runmemory_core.engine._context import Context, call_hash, check_attempt, find_replay, remember
-from runmemory_core.engine._states import state_text
+from runmemory_core.engine._context import (
+    Context,
+    call_hash,
+    check_attempt,
+    find_replay,
+    remember,
+    what_became_of,
+)
+from runmemory_core.engine._states import standing_checkpoint, state_text
 from runmemory_core.engine.attempts import begin_attempt, begin_run, record_attempt
 from runmemory_core.errors import CheckpointGone, NotFound, RunMemoryError
 from runmemory_core.model import Reply
@@ -19,7 +26,7 @@ from runmemory_core.operations.tools import Resume
 from runmemory_core.operations.wire import raw
 from runmemory_core.policy import admission
 from runmemory_core.policy.json_rules import write
-from runmemory_core.policy.times import rfc3339
+from runmemory_core.policy.times import duration, rfc3339
 
 STUCK_ATTEMPTS = 3
 UNFINISHED_SHOWN = 5
@@ -31,19 +38,21 @@ def resume(at: Context, call: Call) -> Reply:
     request = call.request
     assert isinstance(request, Resume)
     run = at.run(request.run_id)
-    known: Any = None if run is not None and run["deleted_at"] is not None else run
+    gone = what_became_of(run)
+    known: Any = None if gone else run
     if looks_only(request) or (known is not None and known["adapter"] is not None):
-        return answer(at, request, known)
+        return answer(at, request, known, gone=gone)
     body = call_hash(request)
     if (recorded := find_replay(at, request.idempotency_key)) is not None:
         # The attempt of then: a worker that was replaced since must not come by the newer one.
         admission.check_replay(recorded["body"], body)
         return answer(at, request, run) | {"attempt": int(recorded["number"]), "replayed": True}
     if request.seq is not None:
-        _find_asked(at, request, known)  # a refusal begins no attempt
+        _find_asked(at, request, known, gone)  # a refusal begins no attempt
     if known is None:
+        admission.check_unknown(request.run_id, request.attempt)
         if at.over_quota():
-            return answer(at, request, None)
+            return answer(at, request, None, gone=gone)
         run = begin_run(at, request.run_id, buried=run)
         record_attempt(at, run)
     else:
@@ -52,29 +61,32 @@ def resume(at: Context, call: Call) -> Reply:
         if request.start_over:
             at.check_quota()
         if request.start_over or (request.attempt is None and run["status"] != "finished"):
-            run = begin_attempt(at, run, anew=request.start_over)
+            run = begin_attempt(at, run, anew=request.start_over, base_seq=request.seq)
     # Over quota a known run is still handed back and its restart recorded: only saving waits for the next day.
     if not at.over_quota():
         at.count_call()
     remember(at, call, run=run["run"], number=run["attempt"], body=body)
-    return answer(at, request, run)
+    return answer(at, request, run, gone=gone)
 
 
 # --- the answer -----------------------------------------------------------------------------------------
 
 
-def answer(at: Context, request: Resume, run: Any) -> Reply:
-    """What ``run`` left, or that nothing is known of it."""
-    checkpoint = _find_asked(at, request, run)
+def answer(at: Context, request: Resume, run: Any, *, gone: str = "") -> Reply:
+    """What ``run`` left, or that nothing is known of it; ``gone`` says what became of all that it had."""
+    checkpoint = _find_asked(at, request, run, gone)
     if run is None or checkpoint is None:
-        return _new(at, request, run)
+        return _new(at, request, run, gone)
     finished = run["status"] == "finished"
     step, text = checkpoint["step"], state_text(at, checkpoint)
+    if finished and request.seq is not None:
+        step = at.tx.one("latest_checkpoint", account_id=at.account_id, run=run["run"])["step"]
     done, done_count, done_cursor = _done(at, run, request, text)
+    found = warnings(at, run)
     outcome = (
         f'{request.run_id} is finished; its last step was "{step}". Nothing to do again.'
         if finished
-        else wording.resuming(request.run_id, step, done_count, run["worked_ms"])
+        else wording.resuming(request.run_id, step, done_count, run["worked_ms"], found)
     )
     status = "finished" if finished else "resumed"
     reply = at.envelope(
@@ -82,9 +94,12 @@ def answer(at: Context, request: Resume, run: Any) -> Reply:
         job=run["job"] or request.run_id,
         outcome=outcome,
         code=status,
+        notices=_gone_back(run),
     )
     reply |= {"status": status, "run_id": request.run_id, "attempt": run["attempt"]}
-    reply |= warnings(at, run)
+    reply |= found
+    if not finished:
+        reply["not_repeated"] = duration(run["worked_ms"])
     reply |= {"done_count": done_count, "done": done}
     if done_cursor is not None:
         reply["done_cursor"] = done_cursor
@@ -96,7 +111,9 @@ def looks_only(request: Resume) -> bool:
     return request.peek or request.done_cursor is not None
 
 
-def _find_asked(at: Context, request: Resume, run: Any) -> Any:
+def _find_asked(at: Context, request: Resume, run: Any, gone: str) -> Any:
+    if request.seq is not None and gone:
+        raise CheckpointGone(f"run {request.run_id} {gone}: none of its checkpoints is kept", oldest_seq=None)
     if run is None and request.seq is not None:
         raise NotFound(
             f"there is no run {request.run_id} in this account, so no checkpoint {request.seq} of it"
@@ -104,11 +121,13 @@ def _find_asked(at: Context, request: Resume, run: Any) -> Any:
     return None if run is None else find_checkpoint(at, request, run)
 
 
-def _new(at: Context, request: Resume, run: Any) -> Reply:
+def _new(at: Context, request: Resume, run: Any, gone: str) -> Reply:
     reply = at.envelope(
         understood=f"{'look at' if looks_only(request) else 'resume'} run {request.run_id}",
         job=(run["job"] if run is not None else None) or request.run_id,
-        outcome=f"No checkpoint for {request.run_id} yet: start from the beginning.",
+        outcome=wording.beginning(
+            request.run_id, earlier=run["generation_seq"] if run is not None else 0, gone=gone
+        ),
         code="new",
     )
     reply |= {"status": "new", "run_id": request.run_id}
@@ -129,7 +148,18 @@ def find_checkpoint(at: Context, request: Resume, run: Any) -> Any:
     if run["adapter"] is not None:
         lane = at.tx.one("lane", **ids, name="")
         return at.tx.one("lane_head", **ids, lane=lane["lane"]) if lane else None
-    return at.tx.one("latest_checkpoint", **ids) if run["seq"] > run["generation_seq"] else None
+    return standing_checkpoint(at, run)
+
+
+def _gone_back(run: Any) -> tuple[str, ...]:
+    base: int | None = run["base_seq"]
+    if base is None:
+        return ()
+    notice = (
+        f"this attempt goes on from checkpoint {base}, not from the latest, {run['seq']}; done also holds what was "
+        "reported after it"
+    )
+    return (notice,)
 
 
 def _missing(at: Context, run_id: str, seq: int, run: Any) -> RunMemoryError:
@@ -188,18 +218,30 @@ def warnings(at: Context, run: Any) -> Reply:
     recent = at.tx.all("last_attempts", account_id=at.account_id, run=run["run"], limit=STUCK_ATTEMPTS + 1)
     if recent and recent[0]["restart"]:
         found["restart"] = True
+    found |= _left_with(run, recent[0] if recent else None)
     if run["in_flight"]:
         found["in_flight"] = json.loads(run["in_flight"])
     idle = [
         row for row in recent[1:] if row["from_seq"] == run["seq"] and row["generation"] == run["generation"]
     ]
     if len(idle) == STUCK_ATTEMPTS and run["seq"] == recent[0]["from_seq"]:
-        found["stuck"] = {"attempts": len(idle), "from_seq": run["seq"]}
-        before = run["seq"] - 1
         ids = {"account_id": at.account_id, "run": run["run"]}
+        count = at.tx.one("idle_attempts", **ids, from_seq=run["seq"], generation=run["generation"])["count"]
+        found["stuck"] = {"attempts": count - 1, "from_seq": run["seq"]}
+        before = run["seq"] - 1
         if before > run["generation_seq"] and at.tx.one("checkpoint", **ids, seq=before) is not None:
             found["stuck"]["fall_back_seq"] = before
     return found
+
+
+def _left_with(run: Any, attempt: Any) -> Reply:
+    """The status and error the run was left with, until its next save; nothing when it just fell silent."""
+    status, error = run["status"], run["error"]
+    if status == "running" and attempt is not None and run["seq"] == attempt["from_seq"]:
+        status, error = attempt["found"], attempt["crash_error"]
+    if status not in {"paused", "failed"}:
+        return {}
+    return {"run_status": status} | ({"error": error} if error is not None else {})
 
 
 def unfinished(at: Context, asked: str) -> Reply:

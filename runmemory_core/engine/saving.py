@@ -19,7 +19,13 @@ from runmemory_core.engine._context import (
     remember,
     set_status,
 )
-from runmemory_core.engine._states import add_checkpoint, collect_parts, state_body, state_text
+from runmemory_core.engine._states import (
+    add_checkpoint,
+    collect_parts,
+    standing_checkpoint,
+    state_body,
+    state_text,
+)
 from runmemory_core.engine.attempts import Reported, add_asked, begin_run, counts_after
 from runmemory_core.errors import InvalidRequest
 from runmemory_core.model import Reply
@@ -136,10 +142,8 @@ def _store(at: Context, run: Any, call: Call, request: SaveCheckpoint, *, status
 
 def _previous_state(at: Context, run: Any) -> PreparedState:
     """The state that stays when a save brings none; a new generation begins with an empty one."""
-    last = at.tx.one("latest_checkpoint", account_id=at.account_id, run=run["run"])
-    if last is None or last["seq"] <= run["generation_seq"]:
-        return EMPTY
-    return _state_of(last, state_text(at, last))
+    last = standing_checkpoint(at, run)
+    return EMPTY if last is None else _state_of(last, state_text(at, last))
 
 
 def _state_of(checkpoint: Any, text: str) -> PreparedState:
@@ -205,7 +209,7 @@ def _answer(
     reply = at.envelope(
         understood=f'save "{request.step}" of run {request.run_id}',
         job=request.job or request.run_id,
-        outcome=wording.saved(seq, state.size, request.step, state.keys),
+        outcome=wording.saved(seq, state.size, request.step, state.keys, status=request.status or "running"),
         code="replayed" if replayed else "saved",
         notices=call.notices,
     )

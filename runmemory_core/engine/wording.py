@@ -5,18 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from runmemory_core.model import KIB, MIB
+from runmemory_core.model import KIB, MIB, RunStatus
 from runmemory_core.operations.calls import REMOVED_SHOWN
 from runmemory_core.policy.times import duration
 
 _KEYS_SHOWN = 5
 _KEY_CHARACTERS = 40
-_BREAKS = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]+")
+_ERROR_CHARACTERS = 200
+_UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200b\u200c\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]+")
+"""Controls, line ends, and marks that turn the direction of a line; not the joiner inside an emoji."""
 
 
 def one_line(text: str) -> str:
     """``text`` without what would break a line or a terminal: names may hold any character."""
-    return text if text.isprintable() else _BREAKS.sub(" ", text)
+    return text if text.isprintable() else _UNSEEN.sub(" ", text)
 
 
 def size(count_bytes: int) -> str:
@@ -38,12 +40,19 @@ def _keys(keys: Sequence[str]) -> str:
     return f" ({', '.join(names)}{more})"
 
 
-def saved(seq: int, state_bytes: int, step: str, keys: Sequence[str]) -> str:
+_NOW: dict[RunStatus, str] = {
+    "running": "A crash now resumes right here.",
+    "paused": "The run is paused; it resumes right here.",
+    "failed": "The attempt failed; the next one resumes right here.",
+    "finished": "The run is finished.",
+}
+
+
+def saved(
+    seq: int, state_bytes: int, step: str, keys: Sequence[str], *, status: RunStatus = "running"
+) -> str:
     """What a committed save reports."""
-    return (
-        f'Saved checkpoint {seq} ({size(state_bytes)}) after "{step}"{_keys(keys)}. '
-        "A crash now resumes right here."
-    )
+    return f'Saved checkpoint {seq} ({size(state_bytes)}) after "{step}"{_keys(keys)}. {_NOW[status]}'
 
 
 def would_save(state_bytes: int, step: str, keys: Sequence[str]) -> str:
@@ -52,6 +61,11 @@ def would_save(state_bytes: int, step: str, keys: Sequence[str]) -> str:
         f'Watch-only: would save {size(state_bytes)} after "{step}"{_keys(keys)}. '
         "Nothing stored; with Pro a crash would resume right here."
     )
+
+
+def would_refuse(step: str, refusal: str) -> str:
+    """What a preview reports of a save that an acting plan would refuse."""
+    return f'Watch-only: nothing stored, and with Pro "{step}" would not be saved: {refusal}'
 
 
 def would_resume(run_id: str, crash_point: Mapping[str, object] | None) -> str:
@@ -64,11 +78,37 @@ def would_resume(run_id: str, crash_point: Mapping[str, object] | None) -> str:
     return f'{begin} With Pro it would resume after "{crash_point["step"]}".'
 
 
-def resuming(run_id: str, step: str, done_count: int, worked_ms: int) -> str:
-    """What a resume that found a checkpoint reports; the time is the first attempts' own gaps."""
+def resuming(run_id: str, step: str, done_count: int, worked_ms: int, left: Mapping[str, object]) -> str:
+    """What a resume that found a checkpoint reports; the time is the first attempts' own gaps.
+
+    ``left`` holds the ``run_status`` and ``error`` that the run was left with, unless it just fell silent.
+    """
+    ended = ""
+    if left.get("run_status") == "paused":
+        ended = " It was paused: it waits for a person."
+    elif left.get("run_status") == "failed":
+        error = str(left.get("error", ""))
+        more = "…" if len(error) > _ERROR_CHARACTERS else ""
+        ended = f" It had failed{error and ': '}{error[:_ERROR_CHARACTERS]}{more}"
+        ended += "" if ended.endswith((".", "…")) else "."
     return (
         f'Resuming {run_id} after "{step}": {done_count:,} done, '
-        f"{duration(worked_ms)} not repeated (estimate)."
+        f"{duration(worked_ms)} not repeated (estimate).{ended}"
+    )
+
+
+def beginning(run_id: str, *, earlier: int, gone: str = "") -> str:
+    """What a resume reports that found nothing to go on from.
+
+    ``earlier`` is the last seq of earlier generations; ``gone`` says what became of all that the run had.
+    """
+    if gone:
+        return f"Run {run_id} {gone}: nothing of it is kept. Start from the beginning."
+    if not earlier:
+        return f"No checkpoint for {run_id} yet: start from the beginning."
+    return (
+        f"{run_id} begins anew: state and done are cleared, checkpoints up to {earlier} are of before. "
+        "Start from the beginning."
     )
 
 

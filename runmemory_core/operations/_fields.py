@@ -53,7 +53,15 @@ Attempt = Annotated[
         strict=True, ge=1, le=MAX_COUNT, description="The attempt that resume returned; stops a stale worker."
     ),
 ]
-Seq = Annotated[int, Field(strict=True, ge=1, le=MAX_COUNT, description="Number of one kept checkpoint.")]
+Seq = Annotated[
+    int,
+    Field(
+        strict=True,
+        ge=1,
+        le=MAX_COUNT,
+        description="One kept checkpoint to go on from, instead of the latest.",
+    ),
+]
 Status = Annotated[
     RunStatus, Field(description="running (default), paused (waits for a person), finished or failed.")
 ]

@@ -18,9 +18,9 @@ from runmemory_core.model import Limits
 from runmemory_core.operations import OPERATIONS, Operation
 from runmemory_core.operations._fields import Request
 from runmemory_core.operations.storage import Commit
-from runmemory_core.operations.tools import SaveCheckpoint
+from runmemory_core.operations.tools import ERROR_CHARACTERS, Resume, SaveCheckpoint
 from runmemory_core.policy.json_rules import big_integers, canonical, child_pointer, parse, write
-from runmemory_core.policy.redaction import contains_credential, redact
+from runmemory_core.policy.redaction import contains_credential, redact, redact_message
 from runmemory_core.policy.secret_formats import MARKER
 
 REMOVED_SHOWN = 50
@@ -82,6 +82,8 @@ def prepare(name: str, arguments: Mapping[str, Any], *, redacts: bool = True, pa
             _refuse_credentials({"step": change.step}, under=f"operations/{number}/")
     if isinstance(request, SaveCheckpoint):
         request = _checked_save(request, redacts=redacts)
+    if isinstance(request, Resume):
+        _check_resume(request)
     if not parsed and operation.group == "store":
         _check_json(request)
     if given is None:
@@ -114,7 +116,18 @@ def _checked_save(request: SaveCheckpoint, *, redacts: bool) -> SaveCheckpoint:
         raise _credential(f"done/{number}", f"done.{number}")
     if request.error is None or not redacts:
         return request
-    return request.model_copy(update={"error": redact(request.error).value})
+    return request.model_copy(update={"error": redact_message(request.error)[:ERROR_CHARACTERS]})
+
+
+def _check_resume(request: Resume) -> None:
+    """Raise `InvalidRequest` for arguments that contradict each other."""
+    other = "peek" if request.peek else "seq" if request.seq is not None else None
+    if request.start_over and other is not None:
+        meaning = "only looks" if other == "peek" else "asks for one checkpoint"
+        raise InvalidRequest(
+            f"start_over begins the run anew and {other} {meaning}: send one of the two",
+            pointers={"/start_over": f"contradicts {other}", f"/{other}": "contradicts start_over"},
+        )
 
 
 def _check_json(request: Request) -> None:
@@ -143,7 +156,7 @@ def prepare_state(state: object, *, redacts: bool = True, parsed: bool = False) 
     if not isinstance(state, dict):
         kind = type(state).__name__
         raise InvalidJson(
-            f"state is a {kind}; it must be a JSON object such as {{'cursor': 312}}",
+            f'state is a {kind}; it must be a JSON object such as {{"cursor": 312}}',
             pointers={"/state": f"a JSON object is needed, not {kind}"},
         )
     text, value = canonical(state, pointer="/state", parsed=parsed)

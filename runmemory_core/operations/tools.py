@@ -28,6 +28,8 @@ from runmemory_core.operations._fields import (
     Status,
 )
 
+ERROR_CHARACTERS = 2_000
+
 # --- requests -------------------------------------------------------------------------------------------
 
 
@@ -85,7 +87,8 @@ class SaveCheckpoint(Request):
         Annotated[
             str,
             Field(
-                max_length=2_000, description="With status failed: what went wrong, at most 2,000 characters."
+                max_length=ERROR_CHARACTERS,
+                description="With status failed: what went wrong, at most 2,000 characters.",
             ),
         ]
         | Absent
@@ -189,6 +192,11 @@ class Counted(Shown):
 
 
 class ResumeReply(Envelope):
+    """``run_status`` is ``paused`` or ``failed``, with its ``error``, for a run left so that saved nothing since.
+
+    ``not_repeated`` estimates in words how long the work took that need not be repeated.
+    """
+
     status: Literal["new", "resumed", "finished"]
     run_id: str
     attempt: int | None = None
@@ -197,6 +205,9 @@ class ResumeReply(Envelope):
     done_count: int = 0
     done_cursor: int | None = None
     restart: bool = False
+    run_status: RunStatus | None = None
+    error: str | None = None
+    not_repeated: str = ""
     in_flight: list[str] = Field(default_factory=list)
     stuck: Stuck | None = None
     unfinished: list[UnfinishedRun] = Field(default_factory=list)

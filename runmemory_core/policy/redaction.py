@@ -55,6 +55,12 @@ def contains_credential(text: str) -> bool:
     return _clean(text, "full", secret_formats.find_credentials(text)).text != text
 
 
+def redact_message(text: str) -> str:
+    """The words of an error without credentials: here a name and a sign give away a value in any sentence."""
+    clean: str = redact(text).value
+    return secret_formats.remove_spans(clean, secret_pairs.find_told_values(clean))
+
+
 def redact(value: Any, *, pointer: str = "", name: str = "", mode: Mode = "full") -> Redacted:
     """A private JSON value, changed in place, without its secrets.
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from urllib.parse import unquote
 
-from runmemory_core.policy.secret_formats import Span, is_template
+from runmemory_core.policy.secret_formats import MARKER, Span, is_template
 from runmemory_core.policy.secret_names import Secrecy, secrecy
 
 _MAX_NAME = 64
@@ -29,6 +29,9 @@ _QUERY_VALUES = tuple(
 )
 _LINE_VALUE = re.compile(r"""=(?<=[A-Z0-9_]=)(?P<value>"[^"\n]*"|'[^'\n]*'|[^\s#"'`(][^\s#]*+)""")
 _LINE_NAME = re.compile(r"[ \t]*+(?:(?:export|set|ENV|ARG|-)[ \t]++)?([A-Z][A-Z0-9_]{1,63})")
+_TOLD = re.compile(
+    r"""(?P<name>\b[A-Za-z][\w.\-]{0,63})(?:=|:[ ]{0,2})(?=(?P<value>"[^"\n]*+"|'[^'\n]*+'|[^\s"'&,;<>(){}\[\]]++))"""
+)
 _LONE_NAME = re.compile(r"-{0,2}\??([A-Za-z_][\w .%\[\]\-]{0,63})=")
 # In a query string or a form everything is text, also what names no secret.
 _NO_SECRETS = frozenset({"", "true", "false", "null", "none"})
@@ -76,6 +79,18 @@ def find_named_values(text: str, *, in_prose: bool) -> list[Span]:
     if in_prose:
         spans += _find_quoted(text)
     return spans
+
+
+def find_told_values(text: str) -> list[Span]:
+    """Where values stand in a sentence such as `refused: password=hunter2`.
+
+    For words of errors only: in program code, which a state may hold, `token=token` is no secret.
+    """
+    return [
+        match.span("value")
+        for match in _TOLD.finditer(text)
+        if MARKER not in match["value"] and _is_secret(match["name"], match["value"])
+    ]
 
 
 def _gives_away(name: str) -> bool:

@@ -109,7 +109,7 @@ def once(contender: Contender, graph: Graph, thread: str) -> None:
             built = graph.build(graph.steps, saver)
             with _timed(contender.taken, graph.steps):
                 built.invoke(graph.given, config, **_durability(saver))
-            for _ in range(READS if saver is not None else 0):
+            for _ in range(READS if saver else 0):
                 with _read(contender.taken):
                     saver.get_tuple(config)
     contender.taken.kept.append((contender.size() - before) / graph.steps)

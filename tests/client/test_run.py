@@ -110,7 +110,7 @@ def test_an_error_that_holds_a_credential_is_reported_without_it(client: Client)
     with pytest.raises(ValueError, match="ghp_"), client.run("import"):
         raise ValueError(f"refused: {credential}")
     client.resume("import")
-    assert ": ValueError: [removed]." in client.weekly_report().text
+    assert ": ValueError: refused: [removed]." in client.weekly_report().text
     assert credential not in client.weekly_report().text
 
 

@@ -28,16 +28,20 @@ NPM = (
 )
 PYTHON = {
     "mcp1": ("mcp==1.30.0",),
-    "langchain": ("langchain-mcp-adapters", "mcp<2"),
-    "llamaindex": ("llama-index-tools-mcp", "mcp<2"),
+    "mcp2": ("mcp==2.3.0",),
+    "langchain": ("langchain-mcp-adapters==0.3.2", "langchain-core==1.8.3", "mcp==1.30.0"),
+    "llamaindex": ("llama-index-tools-mcp==0.4.8", "llama-index-core==0.14.25", "mcp==1.30.0"),
 }
-_VERSION = hashlib.sha256(json.dumps([NODE, NPM, PYTHON]).encode()).hexdigest()[:12]
+JUDGES = {
+    "catalogue": ("skills-ref==0.1.1", "skillsaw==0.22.0"),
+}
 
 
 def folder() -> Path:
-    """Where the clients of exactly these versions lie."""
+    """Where the clients of exactly these versions lie: in the cache, or below what RUNMEMORY_CLIENTS names."""
+    versions = hashlib.sha256(json.dumps([NODE, NPM, PYTHON, JUDGES]).encode()).hexdigest()[:12]
     named = os.environ.get("RUNMEMORY_CLIENTS")
-    return Path(named) if named else platformdirs.user_cache_path("runmemory-clients") / _VERSION
+    return (Path(named) if named else platformdirs.user_cache_path("runmemory-clients")) / versions
 
 
 def node_path(clients: Path) -> str:
@@ -58,7 +62,7 @@ def install() -> Path:
     with _alone(clients):
         if not (clients / "complete").exists():
             _install_node(clients)
-            for name, packages in PYTHON.items():
+            for name, packages in (PYTHON | JUDGES).items():
                 _install_python(clients, name, packages)
             (clients / "complete").touch()
     return clients

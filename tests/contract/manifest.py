@@ -37,6 +37,11 @@ RULES: dict[str, str] = {
     "RES-15": "A checkpoint that retention removed answers checkpoint_gone with the oldest kept seq.",
     "RES-16": 'An adapter\'s run is shown like a peek: the latest of lane "".',
     "RES-17": "The outcome says where it goes on, how much is done and about how long is not repeated.",
+    "RES-18": "An attempt that asked for an older checkpoint goes on from it: a save without a state keeps that one's.",
+    "RES-19": "start_over with seq or peek is refused, since they contradict each other.",
+    "RES-20": "A run left paused or failed says so, with its error.",
+    "RES-21": "What a resume is told of an attempt or a seq is true of the run, or refused.",
+    "RES-22": "A run that was deleted or expired is said to be gone, not never to have been.",
     # save_checkpoint
     "SAV-01": "The outcome says saved, with seq, size, step and the names in the state.",
     "SAV-02": "A string that holds a JSON object is taken as the object, and the reply says so.",
@@ -56,6 +61,8 @@ RULES: dict[str, str] = {
     "SAV-16": "A save identical to the one directly before it in its attempt is a replay.",
     "SAV-17": "Admission looks at replay, tombstone, attempt, expected_seq, size and quota, in this order.",
     "SAV-18": "Order is seq, whatever the clock does.",
+    "SAV-19": "error keeps no value that a name before it gives away, in whatever sentence.",
+    "SAV-20": "The outcome says what is true of the run now: running, paused, failed or finished.",
     # watch
     "WAT-01": "In watch a save previews the exact redacted state, its size and what was removed.",
     "WAT-02": "In watch no state is stored: only run ids, step labels, sizes, times, keyed hashes and counters.",
@@ -69,6 +76,9 @@ RULES: dict[str, str] = {
     "WAT-10": "Without a key lists, reports and unfinished give counts and times only.",
     "WAT-11": "A caller without a key is a keyed hash of the address (IPv6 by /64); proxies count when configured.",
     "WAT-12": "The key of addresses changes every 8 days, and the one before is looked up too.",
+    "WAT-14": "A save that acting would refuse is previewed as refused; strangers at one address refuse nothing.",
+    "WAT-15": "A preview of a save without a state says that the previous one would stay.",
+    "WAT-16": "A look or a refused resume begins no attempt in watch either.",
     "WAT-13": "POST /api/keys/free gives a key of the watch plan at once.",
     # lists, reports, usage
     "LST-01": "list_checkpoints shows one run's checkpoints, newest first, page by page.",

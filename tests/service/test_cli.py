@@ -137,6 +137,21 @@ def test_a_run_that_is_only_looked_at_is_not_said_to_resume(database: str) -> No
     assert "finished" in run("show", "finished", "--database", database).stdout.splitlines()[0]
 
 
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_a_reader_that_has_enough_ends_the_command_quietly(tmp_path: Path, more: tuple[str, ...]) -> None:
+    with Client(f"sqlite:///{tmp_path}/runs.db") as client:
+        for number in range(20):
+            client.save_checkpoint(f"a run whose name is quite long, number {number}", "step")
+    command = [*CLI, "runs", "--database", f"{tmp_path}/runs.db", *more]
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        command, env=environment(), stdout=writing, stderr=subprocess.PIPE, text=True, check=False
+    )
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (1, "")
+
+
 def test_a_database_may_be_a_path(database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for place in ("./runs.db", "runs.db", str(tmp_path / "runs.db")):

@@ -91,7 +91,7 @@ def test_over_quota_is_429_with_the_time_to_wait_and_reading_works_on(service: S
 def test_from_four_fifths_on_replies_warn(service: Service, run_id: str) -> None:
     key = key_with(service, run_id, Plan.WATCH, calls=398)
     notices = [
-        service.ask("POST", SAVE, {"run_id": "first", "step": step}, key=key).json.get("notices")
+        service.ask("POST", SAVE, {"run_id": "first", "step": step, "state": {}}, key=key).json.get("notices")
         for step in ("two", "three")
     ]
     assert notices[0] is None

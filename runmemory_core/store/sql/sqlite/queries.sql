@@ -76,13 +76,14 @@ VALUES (:account_id, :run, :run_id, :adapter, :job, 'running', 0, 1, 0, :attempt
 -- name: begin_attempt
 UPDATE runs SET attempt = :attempt, status = 'running', error = NULL, generation = :generation,
     generation_seq = :generation_seq, done_count = :done_count, worked_ms = :worked_ms, last_body = NULL,
-    in_flight = :in_flight, restarted = :restarted, asks = 0, repeats = 0, repeated_ms = 0, updated_at = :now
+    in_flight = :in_flight, restarted = :restarted, asks = 0, repeats = 0, repeated_ms = 0, base_seq = :base_seq,
+    updated_at = :now
 WHERE account_id = :account_id AND run = :run;
 
 -- name: advance_run
 UPDATE runs SET seq = :seq, error = :error, job = :job, last_body = :last_body,
     in_flight = :in_flight, done_count = :done_count, worked_ms = :worked_ms, asks = :asks, repeats = :repeats,
-    repeated_ms = :repeated_ms, updated_at = :now
+    repeated_ms = :repeated_ms, base_seq = NULL, updated_at = :now
 WHERE account_id = :account_id AND run = :run;
 
 -- name: advance_adapter_run
@@ -104,7 +105,7 @@ WHERE account_id = :account_id AND run = :run;
 -- name: revive_run
 UPDATE runs SET deleted_at = NULL, adapter = :adapter, job = :job, status = 'running', error = NULL, seq = 0,
     generation = generation + 1, generation_seq = 0, attempt = :attempt, done_count = 0, worked_ms = 0,
-    restarted = 0, asks = 0, repeats = 0, repeated_ms = 0, created_at = :now, updated_at = :now
+    restarted = 0, asks = 0, repeats = 0, repeated_ms = 0, base_seq = NULL, created_at = :now, updated_at = :now
 WHERE account_id = :account_id AND run = :run;
 
 -- name: runs_with_status
@@ -121,9 +122,9 @@ FROM runs r WHERE r.account_id = :account_id AND r.updated_at >= :since AND r.de
 
 -- name: add_attempt
 INSERT INTO attempts (account_id, run, attempt, generation, started_at, from_seq, restart, crash_step, crash_at,
-    crash_error, lost_ms, abandoned, handed, handed_ms)
+    crash_error, lost_ms, abandoned, handed, handed_ms, found)
 VALUES (:account_id, :run, :attempt, :generation, :now, :from_seq, :restart, :crash_step, :crash_at,
-    :crash_error, :lost_ms, :abandoned, :handed, :handed_ms);
+    :crash_error, :lost_ms, :abandoned, :handed, :handed_ms, :found);
 
 -- name: end_attempt
 UPDATE attempts SET asks = :asks, repeats = :repeats, repeated_ms = :repeated_ms
@@ -140,6 +141,10 @@ SELECT * FROM attempts WHERE account_id = :account_id AND run = :run AND attempt
 
 -- name: last_attempts
 SELECT * FROM attempts WHERE account_id = :account_id AND run = :run ORDER BY attempt DESC LIMIT :limit;
+
+-- name: idle_attempts
+SELECT count(*) AS count FROM attempts
+WHERE account_id = :account_id AND run = :run AND from_seq = :from_seq AND generation = :generation;
 
 -- name: attempts_since
 SELECT r.run_id, r.status, a.restart, a.abandoned, a.crash_step, a.crash_at, a.crash_error, a.lost_ms, a.handed,

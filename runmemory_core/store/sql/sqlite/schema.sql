@@ -35,6 +35,7 @@ CREATE TABLE usage (
 -- A deleted run stays as a tombstone: deleted_at is set and everything below it is gone.
 -- The last four are about the attempt under way, for the weekly report: whether it followed a restart, steps reported,
 -- how many of them an earlier attempt had reported, and the time these took. Each save writes this row anyway.
+-- base_seq: the older checkpoint that the attempt under way was asked to go on from; NULL once it saved one.
 -- last_commits: hashes of the last commits to an adapter's run, the newest last.
 CREATE TABLE runs (
     account_id INTEGER NOT NULL,
@@ -60,6 +61,7 @@ CREATE TABLE runs (
     repeats INTEGER NOT NULL DEFAULT 0,
     repeated_ms INTEGER NOT NULL DEFAULT 0,
     last_commits BLOB,
+    base_seq INTEGER,
     PRIMARY KEY (account_id, run),
     UNIQUE (account_id, run_id)
 );
@@ -132,7 +134,7 @@ CREATE TABLE done (
 CREATE INDEX done_in_order ON done (account_id, run, n);
 
 -- What the weekly report needs: how each attempt began, what the one before it left, what it was handed (done ids,
--- and how long they took at first), and once it ended what it reported. abandoned: it started over a running run.
+-- and how long they took at first), and once it ended what it reported. abandoned: it started over a running run. found: the status the attempt found the run in.
 CREATE TABLE attempts (
     account_id INTEGER NOT NULL,
     run INTEGER NOT NULL,
@@ -151,6 +153,7 @@ CREATE TABLE attempts (
     asks INTEGER NOT NULL DEFAULT 0,
     repeats INTEGER NOT NULL DEFAULT 0,
     repeated_ms INTEGER NOT NULL DEFAULT 0,
+    found TEXT,
     PRIMARY KEY (account_id, run, attempt)
 ) WITHOUT ROWID;
 
