@@ -63,8 +63,12 @@ class Values:
     def value(self, channel: str, node: parts.Node) -> Any:
         """The object that ``node`` of a channel stands for; raises `DecodingRefused` for what may not be built."""
         if "l" in node:
-            items = enumerate(parts.unpaged(node["l"], self._text))
-            packed = packed_list([self._packed(channel, f"/{index}", item) for index, item in items])
+            items = list(parts.unpaged(node["l"], self._text))
+            if all("=" in item for item in items):  # small values, such as numbers, cost less together
+                return self.decoded(self._json(channel, "", {"l": items}))
+            packed = packed_list(
+                [self._packed(channel, f"/{index}", item) for index, item in enumerate(items)]
+            )
         elif (known := self._known.get(node.get("p", ""))) is not None:
             packed = self.packed[node["p"]] = known
         else:
