@@ -57,8 +57,8 @@ def read_run(tx: Tx, run_id: str) -> SpooledRun:
     writes: dict[tuple[str, str], list[Change]] = {}
     for row in tx.all("run_writes", **ids):
         place = (row["lane_name"], row["key"])
-        change = {"op": "writes", "lane": place[0], "key": place[1], **from_json(unpack(row["body"]))}
-        writes.setdefault(place, []).append(change)
+        change = {"op": "writes", "lane": place[0], "key": place[1]}
+        writes.setdefault(place, []).extend(change | task for task in from_json(unpack(row["body"])))
     puts: list[list[Change]] = []
     attempt = 1
     for row in tx.all("run_checkpoints", **ids):

@@ -200,8 +200,13 @@ class AsyncStoreClient:
         """Record changes in order, all or nothing; `CommitReply.missing` names parts to send along again."""
         return await self._ask(CommitReply, "commit", _arguments(locals()))
 
-    async def fetch(self, run_id: str, *, lane: str = "", key: str | None = None) -> FetchReply:
-        """One checkpoint with writes and parts, the lane's latest without ``key``; raises `CheckpointGone`."""
+    async def fetch(
+        self, run_id: str, *, lane: str = "", key: str | None = None, known: Sequence[str] | None = None
+    ) -> FetchReply:
+        """One checkpoint with writes and parts but the ``known`` ones, the lane's latest without ``key``.
+
+        Raises `CheckpointGone`.
+        """
         return await self._ask(FetchReply, "fetch", _arguments(locals()))
 
     async def history(

@@ -200,8 +200,13 @@ class StoreClient:
         """Record changes in order, all or nothing; `CommitReply.missing` names parts to send along again."""
         return self._ask(CommitReply, "commit", _arguments(locals()))
 
-    def fetch(self, run_id: str, *, lane: str = "", key: str | None = None) -> FetchReply:
-        """One checkpoint with writes and parts, the lane's latest without ``key``; raises `CheckpointGone`."""
+    def fetch(
+        self, run_id: str, *, lane: str = "", key: str | None = None, known: Sequence[str] | None = None
+    ) -> FetchReply:
+        """One checkpoint with writes and parts but the ``known`` ones, the lane's latest without ``key``.
+
+        Raises `CheckpointGone`.
+        """
         return self._ask(FetchReply, "fetch", _arguments(locals()))
 
     def history(

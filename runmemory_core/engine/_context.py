@@ -189,3 +189,9 @@ def remember(at: Context, call: Call, *, run: int, number: int, body: bytes) -> 
             number=number,
             now=at.now,
         )
+
+
+def set_status(at: Context, run: Any, status: str) -> None:
+    """Set the run's status if it changed: the index that it stands in need not be written otherwise."""
+    if status != run["status"]:
+        at.tx.run("set_status", account_id=at.account_id, run=run["run"], status=status)

@@ -18,6 +18,7 @@ from runmemory_core.engine._context import (
     check_tombstone,
     find_replay,
     remember,
+    set_status,
 )
 from runmemory_core.engine._marks import Marks
 from runmemory_core.engine._measuring import Sizes, check_states, measured, named
@@ -217,6 +218,7 @@ def _record(
         )
     lanes: dict[str, int] = {}
     evicted: dict[str, str] = {}
+    results: dict[tuple[int, str], list[tuple[str, str]]] = {}
     seqs: dict[str, int] = {}
     seq, status = run["seq"], run["status"]
     for change in request.operations:
@@ -231,7 +233,7 @@ def _record(
             # Nothing would ever collect what comes late for a checkpoint that retention removed.
             late = change.key <= evicted[change.lane]
             if not late or at.tx.one("seq_by_key", **ids, name=change.lane, key=change.key) is not None:
-                _add_writes(at, ids, lane, change)
+                results.setdefault((lane, change.key), []).append(_result(change))
         else:
             head = heads[change.lane]
             placed = _put(
@@ -247,31 +249,33 @@ def _record(
             seqs[change.key] = placed
             seq = max(seq, placed)
         status = change.status or status
-    at.tx.run("advance_adapter_run", **ids, seq=seq, status=status, now=at.now, **marks.after(run))
+    for (lane, key), added in results.items():
+        _add_writes(at, ids | {"lane": lane, "key": key}, added)
+    at.tx.run("advance_adapter_run", **ids, seq=seq, now=at.now, **marks.after(run))
+    set_status(at, run, status)
     _evict(at, run["run"], lanes, before=run["seq"], after=seq)
     at.count_call()
     return seqs
 
 
-def _add_writes(at: Context, ids: dict[str, int], lane: int, change: Change) -> None:
-    body = write(
-        {
-            "task_id": change.task_id,
-            "task_path": change.task_path,
-            "writes": [list(item) for item in change.writes],
-        }
-    )
-    packed = pack(body)
-    rows = at.tx.all("writes", **ids, lane=lane, key=change.key)
-    same = max((place for place, row in enumerate(rows) if row["body"] == packed), default=None)
-    # The last of a task counts, so what it reported before is added again when something else came between.
-    if same is None or any(_task(row) == change.task_id for row in rows[same + 1 :]):
+def _result(change: Change) -> tuple[str, str]:
+    """A task, and its results as they are kept."""
+    writes = [list(item) for item in change.writes]
+    return change.task_id, write({"task_id": change.task_id, "task_path": change.task_path, "writes": writes})
+
+
+def _add_writes(at: Context, place: dict[str, Any], results: list[tuple[str, str]]) -> None:
+    """Add the results that their task did not report last, in one row, because those of a superstep are alike."""
+    rows = at.tx.all("writes", **place)
+    newest = {task["task_id"]: write(task) for row in rows for task in from_json(unpack(row["body"]))}
+    added: list[str] = []
+    for task_id, text in results:
+        if newest.get(task_id) != text:
+            added.append(text)
+            newest[task_id] = text
+    if added:
         n = rows[-1]["n"] + 1 if rows else 0
-        at.tx.run("add_write", **ids, lane=lane, key=change.key, n=n, body=packed)
-
-
-def _task(row: Any) -> str:
-    return from_json(unpack(row["body"]))["task_id"]
+        at.tx.run("add_write", **place, n=n, body=pack(f"[{','.join(added)}]"))
 
 
 def _put(

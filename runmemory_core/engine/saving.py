@@ -11,7 +11,14 @@ from hashlib import blake2b
 from typing import Any
 
 from runmemory_core.engine import wording
-from runmemory_core.engine._context import Context, check_attempt, check_tombstone, find_replay, remember
+from runmemory_core.engine._context import (
+    Context,
+    check_attempt,
+    check_tombstone,
+    find_replay,
+    remember,
+    set_status,
+)
 from runmemory_core.engine._states import (
     add_checkpoint,
     collect_parts,
@@ -118,7 +125,6 @@ def _store(at: Context, run: Any, call: Call, request: SaveCheckpoint, *, status
         "advance_run",
         **ids,
         seq=seq,
-        status=status,
         error=request.error,
         job=request.job or run["job"],
         last_body=body,
@@ -129,6 +135,7 @@ def _store(at: Context, run: Any, call: Call, request: SaveCheckpoint, *, status
         **counts_after(run, reported, gap_ms=gap_ms),
         now=at.now,
     )
+    set_status(at, run, status)
     _evict(at, run["run"], seq)
     remember(at, call, run=run["run"], number=seq, body=body)
     at.count_call()

@@ -69,6 +69,22 @@ def test_a_commit_is_fetched_whole(client: Client) -> None:
     assert client.store.fetch("unknown").entry is None
 
 
+@pytest.mark.rule("STO-01")
+def test_parts_that_the_client_knows_are_left_out_of_a_fetch_and_pages_are_not(client: Client) -> None:
+    state = {"chat": [f"message {n} " * 30 for n in range(40)], "text": "x" * 300}
+    texts: dict[str, str] = {}
+    commit(client, put("a", state, texts), texts=texts)
+    pages = {
+        page for _, node in fetched(client.store.fetch("graph")).body.state for page in parts.pages(node)
+    }
+    known = [address for address, text in texts.items() if "message 7 " not in text]
+    reply = client.store.fetch("graph", known=[*known, NO_ADDRESS])
+    assert reply.parts.keys() == pages | (texts.keys() - set(known))
+    assert state_of(fetched(reply), texts | reply.parts) == state
+    with pytest.raises(InvalidRequest, match="known"):
+        client.store.fetch("graph", known=[NO_ADDRESS] * 5_001)
+
+
 @pytest.mark.rule("STO-02")
 def test_a_commit_that_lacks_parts_names_them_and_records_nothing(face: Face, client: Client) -> None:
     texts: dict[str, str] = {}

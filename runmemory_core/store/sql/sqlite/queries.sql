@@ -81,14 +81,17 @@ UPDATE runs SET attempt = :attempt, status = 'running', error = NULL, generation
 WHERE account_id = :account_id AND run = :run;
 
 -- name: advance_run
-UPDATE runs SET seq = :seq, status = :status, error = :error, job = :job, last_body = :last_body,
+UPDATE runs SET seq = :seq, error = :error, job = :job, last_body = :last_body,
     in_flight = :in_flight, done_count = :done_count, worked_ms = :worked_ms, asks = :asks, repeats = :repeats,
     repeated_ms = :repeated_ms, base_seq = NULL, updated_at = :now
 WHERE account_id = :account_id AND run = :run;
 
 -- name: advance_adapter_run
-UPDATE runs SET seq = :seq, status = :status, last_body = :last_body, last_commits = :last_commits, updated_at = :now
+UPDATE runs SET seq = :seq, last_body = :last_body, last_commits = :last_commits, updated_at = :now
 WHERE account_id = :account_id AND run = :run;
+
+-- name: set_status
+UPDATE runs SET status = :status WHERE account_id = :account_id AND run = :run;
 
 -- name: claim_run
 UPDATE runs SET attempt = attempt + 1, updated_at = :now WHERE account_id = :account_id AND run = :run
