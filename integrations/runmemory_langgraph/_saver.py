@@ -108,7 +108,7 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
         self._allow = frozenset(allow)
         self._restore = restore
         self._linear = on_conflict == "raise"
-        self._store: StoreClient = self._client.store
+        self._store: StoreClient = StoreClient(self._client, redacted=True)
         if self._client.remote and on_error == "spool" and not watch:
             self._store = SpooledStore(self._client)
         self._threads = Threads()

@@ -126,7 +126,7 @@ RULES: dict[str, str] = {
     "RED-03": "A credential in the error of a failed step is removed.",
     "RED-04": "Secrets saved through any face appear nowhere on disk, in logs or in errors.",
     "RED-05": "Of removed places the first 50 are told, and all are counted.",
-    "RED-06": "The service redacts commits by the names in them; a part that changes keeps its address.",
+    "RED-06": "Commits are redacted by the names in them; a part that changes keeps its address.",
     # deletion
     "DEL-01": "A deleted run refuses late writes; a resume begins it anew.",
     "DEL-02": "The tombstone of a deleted run stays for 7 days.",
@@ -164,7 +164,6 @@ SERVED_ONLY: dict[str, str] = {
     "KEY-02": "Whoever embeds has the file.",
     "LIM-09": "Embedded there are no headers.",
     "LIM-10": "Embedded nothing is ever tried again.",
-    "RED-06": "An embedded store takes what its adapter redacted.",
     "SAV-21": "Embedded there are no headers.",
     "SAV-23": "Embedded an answer cannot be lost, so calls have no key unless one is given.",
     "SIZ-02": "Embedded there are no bodies.",
