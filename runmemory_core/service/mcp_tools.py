@@ -23,7 +23,7 @@ from runmemory_core.operations import OPERATIONS, TOOLS
 from runmemory_core.operations.agents import INSTRUCTIONS, PROBLEM_META, for_agents, tools
 from runmemory_core.operations.calls import Call, prepare
 from runmemory_core.policy.json_rules import write
-from runmemory_core.service.answers import fault, report
+from runmemory_core.service.answers import discreet, fault
 from runmemory_core.service.rest import LARGE_BYTES, Engine
 
 _SCHEMAS = {tool["name"]: tool["inputSchema"] for tool in tools()}
@@ -79,8 +79,7 @@ async def _call(engine: Engine, asker: Asker, name: str, arguments: Mapping[str,
     except OverQuota as error:
         return _result(_over_quota(name, error)) | _for_programs(error)
     except RunMemoryError as error:
-        report(error)
-        return _refusal(error)
+        return _refusal(discreet(error, where=engine.store.where))
     except Exception as error:  # noqa: BLE001 - whatever it is, the model is answered and the log has the place
         return _refusal(fault(error))
     return _result(for_agents(cast("dict[str, Any]", reply), where=asker.where))
