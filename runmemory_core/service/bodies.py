@@ -16,7 +16,8 @@ from starlette.types import Receive
 from runmemory_core.errors import BodyTooLarge, MalformedBody
 from runmemory_core.policy.json_rules import parse
 
-_ENVELOPE_DEPTH = 200
+ENVELOPE_DEPTH = 200
+"""The nesting that is read at all; each state in an envelope has a bound of its own."""
 _GZIP_ONLY = 16 + zlib.MAX_WBITS
 
 
@@ -82,7 +83,7 @@ def read_json(body: bytes | bytearray, *, deep: bool) -> dict[str, Any]:
         arguments = None
     if deep or arguments is None:
         # Slower, and says what is wrong and where.
-        arguments = parse(bytes(body), max_depth=_ENVELOPE_DEPTH)
+        arguments = parse(bytes(body), max_depth=ENVELOPE_DEPTH)
     if not isinstance(arguments, dict):
         raise MalformedBody('the body is JSON but no object; one like {"run_id": "invoice-import"} is needed')
     return cast("dict[str, Any]", arguments)

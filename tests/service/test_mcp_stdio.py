@@ -115,3 +115,46 @@ def test_with_a_service_configured_it_does_not_save_elsewhere() -> None:
     assert process.returncode == 1
     assert "RUNMEMORY_URL is set" in process.stderr
     assert "Traceback" not in process.stderr
+
+
+SAVE = {"run_id": "r", "step": "s", "state": {"n": 7}}
+MISFITS: dict[str, tuple[str, int, str]] = {
+    "a batch": ("[%s]", -32600, "a batch is not accepted"),
+    "broken JSON": ('{"jsonrpc": SECRET', -32700, "is not JSON"),
+    "no method": ('{"jsonrpc": "2.0", "id": 3}', -32600, "method must be a string"),
+    "an id that is null": ('{"jsonrpc": "2.0", "id": null, "method": "ping"}', -32600, "id must be"),
+    "arguments in a string": (
+        '{"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": "resume", "arguments": "{}"}}',
+        -32602,
+        "arguments must be a JSON object",
+    ),
+    "half a surrogate pair in a name": (
+        '{"jsonrpc": "2.0", "id": 3, "method": "ping", "params": {"x": "\\ud800"}}',
+        -32700,
+        "/params/x holds half",
+    ),
+    "300 levels": (
+        '{"jsonrpc": "2.0", "id": 3, "method": "ping", "params": {"x": ' + "[" * 300 + "]" * 300 + "}}",
+        -32700,
+        "nested over 200 deep",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MISFITS)
+def test_a_malformed_line_is_answered_in_words_and_the_next_one_is_read(tmp_path: Path, name: str) -> None:
+    line, code, words = MISFITS[name]
+    with spoken_to(f"sqlite:///{tmp_path}/runs.db") as process:
+        process.shake_hands(MODERN)
+        assert process.process.stdin is not None
+        assert process.process.stdout is not None
+        process.process.stdin.write(line.replace("%s", json.dumps(message("ping", revision=MODERN))) + "\n")
+        process.process.stdin.flush()
+        answer = json.loads(process.process.stdout.readline())
+        assert answer["error"]["code"] == code
+        assert words in answer["error"]["message"]
+        assert "SECRET" not in str(answer)
+        if '"id": 3' in line and code != -32700:
+            assert answer["id"] == 3
+        saved = process.call("save_checkpoint", SAVE, revision=MODERN)
+        assert saved["structuredContent"]["saved"] is True
