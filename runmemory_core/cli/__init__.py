@@ -103,7 +103,8 @@ def _add_keeping(commands: Any, for_programs: argparse.ArgumentParser) -> None:
     issuing.add_argument("--plan", choices=plans, default=Plan.OWN.value, help="what it may do")
     issuing.add_argument("--label", default="", help="what it is for, in your words")
     issuing.add_argument(
-        "--url", help="where programs reach the service; by default where serve would listen"
+        "--url",
+        help="where programs reach the service; by default RUNMEMORY_PUBLIC_URL, else where serve would listen",
     )
     issuing.set_defaults(command=keeping.issue)
     keys.add_parser("list", parents=parents, help="all keys").set_defaults(command=keeping.list_all)

@@ -74,7 +74,7 @@ def issue(chosen: argparse.Namespace) -> None:
         output.data({"key": key, "plan": plan.value, **made})
         return
     output.line(f"API key {made['key_id']} of account {chosen.account}, plan {plan.value}, shown only now:\n")
-    output.line(f"export RUNMEMORY_URL={chosen.url or _listening(settings)}")
+    output.line(f"export RUNMEMORY_URL={chosen.url or settings.public_url or _listening(settings)}")
     output.line(f"export RUNMEMORY_API_KEY={key}")
 
 

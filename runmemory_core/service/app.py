@@ -16,6 +16,7 @@ from starlette.types import Receive, Scope, Send
 from runmemory_core.errors import RunMemoryError, Unavailable
 from runmemory_core.operations import OPERATIONS
 from runmemory_core.service import catalogue, mcp_endpoint
+from runmemory_core.service.addresses import reached_at
 from runmemory_core.service.answers import confess, discreet, refuse, refuse_http
 from runmemory_core.service.free_keys import FREE_KEY_PATH, FreeKeyEndpoint
 from runmemory_core.service.rest import Engine, OperationEndpoint, StateEndpoint
@@ -51,7 +52,7 @@ class Service(Router):
             Route("/api/run/{run_id:path}/state", StateEndpoint(self._engine), methods=["GET"]),
             Route(FREE_KEY_PATH, FreeKeyEndpoint(self._engine), methods=["POST"]),
             Route("/healthz", self._health, methods=["GET"]),
-            *(Route(file.path, _publishing(file), methods=["GET"]) for file in catalogue.FILES),
+            *(Route(file.path, _publishing(file, settings), methods=["GET"]) for file in catalogue.FILES),
         ]
         super().__init__(routes, redirect_slashes=False, lifespan=self._lifespan)
 
@@ -101,12 +102,12 @@ class Service(Router):
         self._engine.close()
 
 
-def _publishing(file: catalogue.Published) -> Callable[[Request], Awaitable[Response]]:
+def _publishing(file: catalogue.Published, settings: Settings) -> Callable[[Request], Awaitable[Response]]:
     """Answers with a file of the catalogue, in which the service has the address it was asked at."""
     text_for = lru_cache(maxsize=16)(file.text)
 
     async def publish(request: Request) -> Response:
-        where = f"{request.url.scheme}://{request.url.netloc}"
+        where = reached_at(request.scope, dict(request.scope["headers"]), settings)
         return Response(text_for(where), media_type=file.media_type, headers=_FOR_ANY_PAGE)
 
     return publish

@@ -162,8 +162,7 @@ def llms(where: str) -> str:
 
 
 def _openapi(where: str) -> str:
-    del where  # its addresses are relative
-    return _json(openapi.document())
+    return _json(openapi.document(where))
 
 
 def _json(value: Any) -> str:

@@ -19,6 +19,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Message, Receive, Scope, Send
 
 from runmemory_core.errors import MalformedBody, RunMemoryError, Unavailable
+from runmemory_core.service.addresses import reached_at
 from runmemory_core.service.answers import JSON, Headers, answer, discreet, fault, refusal_headers
 from runmemory_core.service.bodies import read_body
 from runmemory_core.service.mcp_messages import Misfit, error_body, message_in
@@ -105,7 +106,7 @@ class McpEndpoint:
         limit = engine.settings.run_body_bytes
         body = bytes(await read_body(receive, limit=limit, declared=declared, path="/mcp"))
         message_in(body)
-        where = f"{scope['scheme']}://{headers.get(b'host', b'').decode('latin-1')}"
+        where = reached_at(scope, headers, engine.settings)
         kept = [header for header in scope["headers"] if header[0] not in _UNNEEDED]
         prepared = scope | {
             "headers": [*kept, *_ACCEPTABLE, (b"content-length", str(len(body)).encode())],

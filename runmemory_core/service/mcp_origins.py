@@ -18,11 +18,11 @@ _ANY = "*"
 def check_host(header: bytes, settings: Settings) -> None:
     """Raise `WrongOrigin` unless the Host header names this service."""
     if _local_only(settings.allowed_hosts, settings):
-        allowed = LOOPBACK
+        allowed = LOOPBACK | _public_name(settings)
     elif not settings.allowed_hosts or _ANY in settings.allowed_hosts:
         return
     else:
-        allowed = frozenset(settings.allowed_hosts)
+        allowed = frozenset(settings.allowed_hosts) | _public_name(settings)
     host = header.decode("latin-1").lower()
     if host not in allowed and _name_in(f"//{host}") not in allowed:
         raise WrongOrigin(
@@ -36,6 +36,8 @@ def check_origin(header: bytes | None, settings: Settings) -> None:
     if not header:
         return
     origin = header.decode("latin-1").lower()
+    if settings.public_url is not None and origin == _origin_of(settings.public_url):
+        return
     if _local_only(settings.allowed_origins, settings):
         allowed = _name_in(origin) in LOOPBACK
     elif not settings.allowed_origins or _ANY in settings.allowed_origins:
@@ -51,6 +53,17 @@ def check_origin(header: bytes | None, settings: Settings) -> None:
 
 def _local_only(listed: tuple[str, ...], settings: Settings) -> bool:
     return not listed and settings.host in LOOPBACK
+
+
+def _public_name(settings: Settings) -> frozenset[str]:
+    """The name that proxies in front of the service have for it."""
+    name = _name_in(settings.public_url or "")
+    return frozenset({name} if name else ())
+
+
+def _origin_of(url: str) -> str:
+    parts = urlsplit(url.lower())
+    return f"{parts.scheme}://{parts.netloc}"
 
 
 def _name_in(url: str) -> str | None:

@@ -57,8 +57,8 @@ _QUOTA_HEADERS: dict[str, Any] = {
 }
 
 
-def document() -> dict[str, Any]:
-    """The whole document."""
+def document(where: str) -> dict[str, Any]:
+    """The whole document of a service with the address ``where``."""
     modes = [(op.request, "validation") for op in OPERATIONS.values()]
     modes += [(op.reply, "serialization") for op in OPERATIONS.values()]
     models, definitions = models_json_schema(modes, ref_template=_REFERENCE)  # pyright: ignore[reportArgumentType]
@@ -72,7 +72,7 @@ def document() -> dict[str, Any]:
             "summary": "Checkpoints for long agent runs: crashed at step 7, resume at step 8.",
             "description": "Without an API key every call is a preview: nothing is stored.",
         },
-        "servers": [{"url": "/"}],
+        "servers": [{"url": where}],
         "security": [{}, {"key": []}],
         "paths": paths | _OTHER_PATHS,
         "components": {
