@@ -5,7 +5,7 @@ A `Call` is the only thing the engine takes, so nothing reaches the store that d
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, cast
@@ -19,7 +19,15 @@ from runmemory_core.operations import OPERATIONS, Operation
 from runmemory_core.operations._fields import Request
 from runmemory_core.operations.storage import Commit
 from runmemory_core.operations.tools import SaveCheckpoint
-from runmemory_core.policy.json_rules import big_integers, canonical, child_pointer, parse, write
+from runmemory_core.policy.json_rules import (
+    big_integers,
+    canonical,
+    child_pointer,
+    parse,
+    pointer_of,
+    walk,
+    write,
+)
 from runmemory_core.policy.redaction import contains_credential, redact
 from runmemory_core.policy.secret_formats import MARKER
 
@@ -95,11 +103,12 @@ def prepare(name: str, arguments: Mapping[str, Any], *, redacts: bool = True, pa
 
 def _rounded_elsewhere(state: PreparedState) -> tuple[str, ...]:
     """A notice of integers that are kept exactly, and that other readers of JSON round."""
-    pointers = big_integers(state.text)
-    if not pointers:
+    places = big_integers(state.text)
+    if not places:
         return ()
-    counted = "an integer" if len(pointers) == 1 else f"{len(pointers):,} integers"
-    shown = ", ".join(pointers[:POINTERS_NAMED]) + (" and more" if len(pointers) > POINTERS_NAMED else "")
+    counted = "an integer" if len(places) == 1 else f"{len(places):,} integers"
+    more = " and more" if len(places) > POINTERS_NAMED else ""
+    shown = ", ".join(map(pointer_of, places[:POINTERS_NAMED])) + more
     notice = (
         f"state has {counted} beyond 2^53 ({shown}): kept exactly, but JavaScript and many other readers of JSON "
         "round such numbers: send strings where one of these reads the state"
@@ -170,17 +179,9 @@ def prepare_state(state: object, *, redacts: bool = True, parsed: bool = False) 
 
 def _marked(value: Any) -> Iterator[str]:
     """Pointers of the texts and members that hold the marker, in document order."""
-    stack: list[tuple[str, Any]] = [("", value)]
-    while stack:
-        pointer, item = stack.pop()
-        if MARKER in pointer.rpartition("/")[2] or (isinstance(item, str) and MARKER in item):
-            yield pointer
-        members: Iterable[tuple[str | int, Any]] = ()
-        if isinstance(item, dict):
-            members = cast("dict[str, Any]", item).items()
-        elif isinstance(item, list):
-            members = enumerate(cast("list[Any]", item))
-        stack += reversed([(child_pointer(pointer, key), child) for key, child in members])
+    for path, item in walk(value):
+        if (path and MARKER in str(path[-1])) or (isinstance(item, str) and MARKER in item):
+            yield pointer_of(path)
 
 
 def _state_in_string(text: str) -> object:

@@ -7,6 +7,7 @@ headers, CORS, who asks. The shape of a message is `mcp_messages`', what a call 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from http import HTTPStatus
@@ -25,7 +26,7 @@ from runmemory_core.service.bodies import read_body
 from runmemory_core.service.mcp_messages import Misfit, error_body, message_in
 from runmemory_core.service.mcp_origins import check_host, check_origin
 from runmemory_core.service.mcp_tools import Asker, Context, tool_server
-from runmemory_core.service.rest import Engine
+from runmemory_core.service.rest import LARGE_BYTES, Engine
 
 PATHS = frozenset({"/mcp", "/mcp/"})
 
@@ -105,7 +106,10 @@ class McpEndpoint:
         declared = int(headers.get(b"content-length", b"0"))
         limit = engine.settings.run_body_bytes
         body = bytes(await read_body(receive, limit=limit, declared=declared, path="/mcp"))
-        message_in(body)
+        if len(body) < LARGE_BYTES:
+            message_in(body)
+        else:
+            await asyncio.get_running_loop().run_in_executor(engine.threads, message_in, body)
         where = reached_at(scope, headers, engine.settings)
         kept = [header for header in scope["headers"] if header[0] not in _UNNEEDED]
         prepared = scope | {

@@ -16,7 +16,7 @@ from pydantic_core import from_json
 
 from runmemory_core.errors import InvalidRequest, MalformedBody, RunMemoryError
 from runmemory_core.operations.wire import write
-from runmemory_core.policy.json_rules import parse
+from runmemory_core.policy.json_rules import read_laxly
 from runmemory_core.service.bodies import ENVELOPE_DEPTH
 
 Number = int | str | None
@@ -44,8 +44,9 @@ def message_in(text: bytes) -> dict[str, Any]:
     """The one message that a text is; raises `Misfit`."""
     try:
         message: Any = from_json(text)
-    except ValueError:
-        message = _explained(text)
+    except ValueError as error:
+        _, refusal = read_laxly(text, max_depth=ENVELOPE_DEPTH, cause=str(error))
+        raise Misfit(PARSE_ERROR, refusal, number=None) from None
     if isinstance(message, list):
         raise _no_message("a batch is not accepted: send each JSON-RPC message by itself")
     if not isinstance(message, dict):
@@ -64,13 +65,6 @@ def message_in(text: bytes) -> dict[str, Any]:
         raise _no_message(words, number)
     _check_arguments(fields, number)
     return fields
-
-
-def _explained(text: bytes) -> Any:
-    try:
-        return parse(text, max_depth=ENVELOPE_DEPTH)  # says what is wrong and where
-    except RunMemoryError as error:
-        raise Misfit(PARSE_ERROR, error, number=None) from None
 
 
 def _number_of(fields: Mapping[str, Any]) -> Number:
