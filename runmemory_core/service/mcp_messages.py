@@ -57,14 +57,19 @@ def message_in(text: bytes) -> dict[str, Any]:
         raise _no_message('jsonrpc is missing or not "2.0": send a JSON-RPC 2.0 message', number)
     if "id" in fields and number is None:
         raise _no_message("id must be a string or an integer; without id the message is a notification")
-    # An answer to a question that was never asked has no method; the SDK acknowledges it.
-    if not isinstance(fields.get("method"), str) and not {"result", "error"} & fields.keys():
+    is_answer = "method" not in fields and {"result", "error"} & fields.keys()
+    if not is_answer and not isinstance(fields.get("method"), str):
         raise _no_message("method must be a string, such as tools/call", number)
     if not isinstance(fields.get("params", {}), dict):
         words = 'params must be an object, such as {"name": "resume", "arguments": {...}}'
         raise _no_message(words, number)
     _check_arguments(fields, number)
     return fields
+
+
+def answers_nothing(message: Mapping[str, Any]) -> bool:
+    """Whether it is an answer to a question that was never asked: it is taken and nothing is done."""
+    return "method" not in message
 
 
 def _number_of(fields: Mapping[str, Any]) -> Number:

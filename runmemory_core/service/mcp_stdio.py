@@ -15,7 +15,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
 from runmemory_core.model import Caller
-from runmemory_core.service.mcp_messages import Misfit, message_in
+from runmemory_core.service.mcp_messages import Misfit, answers_nothing, message_in
 from runmemory_core.service.mcp_tools import Asker, tool_server
 from runmemory_core.service.rest import Engine
 from runmemory_core.service.settings import Settings
@@ -53,10 +53,11 @@ async def _read(
             if not line.strip():
                 continue
             try:
-                message_in(line)
+                message = message_in(line)
             except Misfit as misfit:
                 await outgoing.send(_session_message(misfit.answer))
-            else:
+                continue
+            if not answers_nothing(message):
                 await messages.send(_session_message(line))
 
 

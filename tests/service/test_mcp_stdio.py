@@ -158,3 +158,10 @@ def test_a_malformed_line_is_answered_in_words_and_the_next_one_is_read(tmp_path
             assert answer["id"] == 3
         saved = process.call("save_checkpoint", SAVE, revision=MODERN)
         assert saved["structuredContent"]["saved"] is True
+
+
+def test_an_answer_to_no_question_is_passed_over(tmp_path: Path) -> None:
+    with spoken_to(f"sqlite:///{tmp_path}/runs.db") as process:
+        process.shake_hands(MODERN)
+        process.say({"jsonrpc": "2.0", "id": 1, "result": "anything"})
+        assert process.call("save_checkpoint", SAVE, revision=MODERN)["structuredContent"]["saved"] is True
