@@ -6,6 +6,7 @@ its tools are reached, is not known here.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, cast
@@ -118,12 +119,13 @@ def _tool(operation: Operation) -> dict[str, Any]:
     return made | ({"_meta": meta} if meta else {})
 
 
-def for_agents(reply: Mapping[str, Any], *, where: str | None) -> dict[str, Any]:
+def for_agents(reply: Mapping[str, Any], *, where: str | None, database: str | None = None) -> dict[str, Any]:
     """The reply with hints where action is needed, small fields first and the state last.
 
-    ``where`` is the address of the service, for reading a long state in parts.
+    ``where`` is the address of the service, for reading a long state in parts; without one the command line reads
+    it in ``database``.
     """
-    found = [*_hints(reply), *_long_state(reply, where)]
+    found = [*_hints(reply), *_long_state(reply, where, database)]
     shown = {name: value for name, value in reply.items() if name not in _BULKY}
     shown |= {"hints": found} if found else {}
     return shown | {name: reply[name] for name in _BULKY if name in reply}
@@ -169,15 +171,24 @@ def _stuck(stuck: Mapping[str, Any]) -> str:
     )
 
 
-def _long_state(reply: Mapping[str, Any], where: str | None) -> list[str]:
+def _long_state(reply: Mapping[str, Any], where: str | None, database: str | None) -> list[str]:
     checkpoint: Mapping[str, Any] = reply.get("checkpoint") or {}
     size = checkpoint.get("bytes", 0)
     if size < LONG_STATE_BYTES:
         return []
     left_out = "" if "state" in checkpoint else " and is left out here"
     if where is None:
-        way = f"runmemory show {reply['run_id']} --json prints it"
+        way = f"{_show_command(reply['run_id'], database)} prints it"
     else:
         path = f"/api/run/{quote(reply['run_id'], safe='')}/state?seq={checkpoint['seq']}"
         way = f"GET {where}{path}&offset=0&length=10000 reads it in parts"
     return [f"the state has {size:,} bytes{left_out}; if it is cut off below, {way}"]
+
+
+def _show_command(run_id: str, database: str | None) -> str:
+    """A line for a shell, whatever a run is called."""
+    run = shlex.quote(run_id)
+    options = "--json" if database is None else f"--json --database {shlex.quote(database)}"
+    return (
+        f"runmemory show {options} -- {run}" if run_id.startswith("-") else f"runmemory show {run} {options}"
+    )

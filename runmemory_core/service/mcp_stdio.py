@@ -34,7 +34,7 @@ def speak(settings: Settings) -> None:
 
 
 async def _speak(engine: Engine) -> None:
-    owner = Asker(Caller())
+    owner = Asker(Caller(), database=engine.store.where)
     server = tool_server(engine, lambda _: owner)
     nothing = anyio.wrap_file(io.StringIO())
     send, incoming = anyio.create_memory_object_stream[SessionMessage | Exception]()

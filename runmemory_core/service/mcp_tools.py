@@ -37,11 +37,12 @@ Result = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """Who sent a message, how long it was, and at which address the service was reached."""
+    """Who sent a message, how long it was, and where a long state is read: at the service, or in a database."""
 
     caller: Caller
     size_bytes: int = 0
     where: str | None = None
+    database: str | None = None
 
 
 def tool_server(engine: Engine, who: Callable[[Context], Asker]) -> Server[Any]:
@@ -82,7 +83,7 @@ async def _call(engine: Engine, asker: Asker, name: str, arguments: Mapping[str,
         return _refusal(discreet(error, where=engine.store.where))
     except Exception as error:  # noqa: BLE001 - whatever it is, the model is answered and the log has the place
         return _refusal(fault(error))
-    return _result(for_agents(cast("dict[str, Any]", reply), where=asker.where))
+    return _result(for_agents(cast("dict[str, Any]", reply), where=asker.where, database=asker.database))
 
 
 async def _prepared(engine: Engine, asker: Asker, name: str, arguments: Mapping[str, Any]) -> Call:

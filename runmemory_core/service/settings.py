@@ -93,8 +93,8 @@ def from_environment(
 
 
 def variables(environment: Mapping[str, str] = os.environ) -> list[str]:
-    """The names of the variables that are set for Run Memory; their values may be secret."""
-    return sorted(name for name in environment if name.startswith("RUNMEMORY_"))
+    """The names of the variables that are set for Run Memory; their values may be secret, and empty ones are absent."""
+    return sorted(name for name, value in environment.items() if value and name.startswith("RUNMEMORY_"))
 
 
 def _network(text: str) -> Network:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import subprocess
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -165,3 +167,47 @@ def test_an_answer_to_no_question_is_passed_over(tmp_path: Path) -> None:
         process.shake_hands(MODERN)
         process.say({"jsonrpc": "2.0", "id": 1, "result": "anything"})
         assert process.call("save_checkpoint", SAVE, revision=MODERN)["structuredContent"]["saved"] is True
+
+
+@pytest.mark.parametrize("run_id", ["plain", "a; echo pwned", "it's $HOME", "-dashed"])
+def test_the_line_in_the_hint_prints_a_long_state(tmp_path: Path, run_id: str) -> None:
+    state = {"text": "x" * 20_000}
+    with spoken_to(f"sqlite:///{tmp_path}/of this test.db") as process:
+        process.shake_hands(MODERN)
+        process.call("save_checkpoint", {"run_id": run_id, "step": "s", "state": state}, revision=MODERN)
+        found = process.call("resume", {"run_id": run_id, "peek": True}, revision=MODERN)
+    (hint,) = found["structuredContent"]["hints"]
+    line = re.search(r"runmemory (show .+) prints it$", hint)
+    assert line, hint
+    command = f"{shlex.join(CLI)} {line[1]}"
+    printed = subprocess.run(["sh", "-c", command], capture_output=True, check=True, env=environment())
+    assert json.loads(printed.stdout)["run"]["checkpoint"]["state"] == state
+
+
+def started_with(folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """`runmemory mcp` with nothing to read, in a home of its own."""
+    own = environment() | {"HOME": str(folder), "XDG_DATA_HOME": str(folder / "data")} | variables
+    return subprocess.run(
+        [*CLI, "mcp"],
+        env=own,
+        text=True,
+        capture_output=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+def test_with_a_key_alone_it_does_not_save_elsewhere_than_other_programs(tmp_path: Path) -> None:
+    process = started_with(tmp_path, RUNMEMORY_API_KEY="rmk_live_x")
+    assert process.returncode == 1
+    assert "RUNMEMORY_API_KEY is set" in process.stderr
+    assert not list(tmp_path.rglob("*.db"))
+
+
+def test_which_file_it_is_is_said_once_and_empty_variables_are_absent(tmp_path: Path) -> None:
+    process = started_with(tmp_path, RUNMEMORY_URL="", RUNMEMORY_API_KEY="")
+    assert process.returncode == 0, process.stderr
+    (file,) = tmp_path.rglob("*.db")
+    assert process.stderr.count(f"saving to {file} (this machine only)") == 1
+    assert process.stdout == ""
