@@ -181,7 +181,10 @@ def _long_state(reply: Mapping[str, Any], where: str | None, database: str | Non
         way = f"{_show_command(reply['run_id'], database)} prints it"
     else:
         path = f"/api/run/{quote(reply['run_id'], safe='')}/state?seq={checkpoint['seq']}"
-        way = f"GET {where}{path}&offset=0&length=10000 reads it in parts"
+        way = (
+            f"GET {where}{path}&offset=0&length=10000 reads it in parts, with the header "
+            "Authorization: Bearer <your key>"
+        )
     return [f"the state has {size:,} bytes{left_out}; if it is cut off below, {way}"]
 
 
