@@ -52,8 +52,9 @@ Run Memory keeps checkpoints of long work, so that after a crash the work goes o
 FIRST, before work of several steps: call resume with a run_id, a stable name of this work that you would \
 choose again after a crash ("invoice-import-2026-03", not a random id or the time).
 - status new: start from the beginning. If unfinished shows this work under another name, resume that one.
-- status resumed: go on after checkpoint.step with checkpoint.state, and skip what is in done. The outcome of \
-steps in in_flight is unknown: check before you repeat them.
+- status resumed: go on after checkpoint.step with checkpoint.state, and skip what is in done \
+(a long one comes in parts: hints say how to get the rest). The outcome of steps in in_flight is unknown: \
+check before you repeat them.
 - status finished: do nothing again, tell the user. start_over=true only if the user wants it all anew.
 
 AFTER EACH completed step: call save_checkpoint with run_id, the attempt that resume returned, a short step \
@@ -149,6 +150,11 @@ def _hints(reply: Mapping[str, Any]) -> list[str]:
     found += [_removed(part) for part in parts if part and part.get("removed")]
     if reply.get("in_flight"):
         found.append("the outcome of the steps in in_flight is unknown: check before you repeat them")
+    if (cursor := reply.get("done_cursor")) is not None:
+        found.append(
+            f"done goes up to id {cursor:,} of {reply['done_count']:,}: before you skip by it, call resume with "
+            f"the same run_id, peek=true and done_cursor={cursor} for the next ones"
+        )
     if stuck := reply.get("stuck"):
         found.append(_stuck(stuck))
     return found
