@@ -23,7 +23,7 @@ from runmemory_core.errors import MalformedBody, RunMemoryError, Unavailable
 from runmemory_core.service.addresses import reached_at
 from runmemory_core.service.answers import JSON, Headers, answer, discreet, fault, refusal_headers
 from runmemory_core.service.bodies import read_body
-from runmemory_core.service.mcp_messages import Misfit, answers_nothing, error_body, message_in
+from runmemory_core.service.mcp_messages import Misfit, error_body, message_in
 from runmemory_core.service.mcp_origins import check_host, check_origin
 from runmemory_core.service.mcp_tools import Asker, Context, tool_server
 from runmemory_core.service.rest import LARGE_BYTES, Engine
@@ -107,21 +107,21 @@ class McpEndpoint:
         limit = engine.settings.run_body_bytes
         body = bytes(await read_body(receive, limit=limit, declared=declared, path="/mcp"))
         if len(body) < LARGE_BYTES:
-            message = message_in(body)
+            incoming = message_in(body)
         else:
-            message = await asyncio.get_running_loop().run_in_executor(engine.threads, message_in, body)
-        if answers_nothing(message):
+            incoming = await asyncio.get_running_loop().run_in_executor(engine.threads, message_in, body)
+        if incoming.answers_nothing:
             await answer(send, b"", status=HTTPStatus.ACCEPTED)
             return
         where = reached_at(scope, headers, engine.settings)
         kept = [header for header in scope["headers"] if header[0] not in _UNNEEDED]
         prepared = scope | {
-            "headers": [*kept, *_ACCEPTABLE, (b"content-length", str(len(body)).encode())],
-            _ASKER: Asker(caller, len(body), where),
+            "headers": [*kept, *_ACCEPTABLE, (b"content-length", str(len(incoming.text)).encode())],
+            _ASKER: Asker(caller, len(body), where, refusal=incoming.refusal),
         }
         if _events_only(headers.get(b"accept", b"")):
             send = _as_event(send)
-        await self._manager.handle_request(prepared, _replay(body, receive), send)
+        await self._manager.handle_request(prepared, _replay(incoming.text, receive), send)
 
 
 def _asker(context: Context) -> Asker:

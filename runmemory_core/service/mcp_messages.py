@@ -8,16 +8,20 @@ what a call does `mcp_tools`'.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, cast
 
 from mcp_types import INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR
 from pydantic_core import from_json
 
-from runmemory_core.errors import InvalidRequest, MalformedBody, RunMemoryError
+from runmemory_core.errors import InvalidJson, InvalidRequest, MalformedBody, RunMemoryError
 from runmemory_core.operations.wire import write
-from runmemory_core.policy.json_rules import read_laxly
+from runmemory_core.policy.json_rules import MAX_EXACT_INTEGER, canonical, read_laxly
 from runmemory_core.service.bodies import ENVELOPE_DEPTH
+
+_ARGUMENTS = "/params/arguments"
 
 Number = int | str | None
 """The id of a message; None where there is none, or none that can be told."""
@@ -40,13 +44,24 @@ def error_body(code: int, message: str, problem: Mapping[str, Any], *, number: N
     return write({"jsonrpc": "2.0", "id": number, "error": error}).encode()
 
 
-def message_in(text: bytes) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """A message, as the SDK is given it."""
+
+    text: bytes
+    answers_nothing: bool = False
+    """It is an answer to a question that was never asked, and not for the SDK."""
+    refusal: RunMemoryError | None = None
+    """What the result of this tool call is, whatever the tool; its arguments were taken out."""
+
+
+def message_in(text: bytes) -> Incoming:
     """The one message that a text is; raises `Misfit`."""
     try:
         message: Any = from_json(text)
     except ValueError as error:
-        _, refusal = read_laxly(text, max_depth=ENVELOPE_DEPTH, cause=str(error))
-        raise Misfit(PARSE_ERROR, refusal, number=None) from None
+        lax, refusal = read_laxly(text, max_depth=ENVELOPE_DEPTH, cause=str(error))
+        return _refused_call(lax, refusal)
     if isinstance(message, list):
         raise _no_message("a batch is not accepted: send each JSON-RPC message by itself")
     if not isinstance(message, dict):
@@ -64,12 +79,37 @@ def message_in(text: bytes) -> dict[str, Any]:
         words = 'params must be an object, such as {"name": "resume", "arguments": {...}}'
         raise _no_message(words, number)
     _check_arguments(fields, number)
-    return fields
+    return Incoming(text, answers_nothing=bool(is_answer))
 
 
-def answers_nothing(message: Mapping[str, Any]) -> bool:
-    """Whether it is an answer to a question that was never asked: it is taken and nothing is done."""
-    return "method" not in message
+def _refused_call(lax: Any, refusal: RunMemoryError) -> Incoming:
+    """A tool call with arguments that JSON cannot hold, which its result says; raises `Misfit` for what else it is."""
+    match lax:
+        case {
+            "method": "tools/call",
+            "id": int() | str() as number,
+            "params": {"arguments": dict()} as params,
+        }:
+            sound: dict[str, Any] = lax | {"params": params | {"arguments": {}}}
+            with suppress(InvalidJson):
+                return Incoming(canonical(sound).text.encode(), refusal=_within_arguments(refusal))
+        case {"id": int() | str() as number}:
+            pass
+        case _:
+            number = None
+    known = (
+        number.isascii()
+        if isinstance(number, str)
+        else number is not None and abs(number) <= MAX_EXACT_INTEGER
+    )
+    raise Misfit(PARSE_ERROR, refusal, number=number if known else None)
+
+
+def _within_arguments(refusal: RunMemoryError) -> RunMemoryError:
+    """The refusal with the pointers that the tool would have given."""
+    detail = refusal.detail.removeprefix(_ARGUMENTS)
+    pointers = {pointer.removeprefix(_ARGUMENTS): words for pointer, words in refusal.pointers.items()}
+    return InvalidJson(f"arguments{detail}" if detail.startswith(" ") else detail, pointers=pointers)
 
 
 def _number_of(fields: Mapping[str, Any]) -> Number:
@@ -89,6 +129,6 @@ def _check_arguments(fields: Mapping[str, Any], number: Number) -> None:
         return
     error = InvalidRequest(
         'arguments must be a JSON object, such as {"run_id": "invoice-import"}',
-        pointers={"/params/arguments": "a JSON object is needed"},
+        pointers={_ARGUMENTS: "a JSON object is needed"},
     )
     raise Misfit(INVALID_PARAMS, error, number=number, status=HTTPStatus.OK)

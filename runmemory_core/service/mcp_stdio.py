@@ -6,16 +6,18 @@ import asyncio
 import io
 import sys
 from collections.abc import AsyncIterable
+from dataclasses import replace
 from typing import Any
 
 import anyio
 from anyio.streams.memory import MemoryObjectSendStream
 from mcp.server.stdio import stdio_server
-from mcp.shared.message import SessionMessage
+from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
+from runmemory_core.errors import RunMemoryError
 from runmemory_core.model import Caller
-from runmemory_core.service.mcp_messages import Misfit, answers_nothing, message_in
+from runmemory_core.service.mcp_messages import Misfit, message_in
 from runmemory_core.service.mcp_tools import Asker, tool_server
 from runmemory_core.service.rest import Engine
 from runmemory_core.service.settings import Settings
@@ -35,7 +37,7 @@ def speak(settings: Settings) -> None:
 
 async def _speak(engine: Engine) -> None:
     owner = Asker(Caller(), database=engine.store.where)
-    server = tool_server(engine, lambda _: owner)
+    server = tool_server(engine, lambda context: replace(owner, refusal=context.request))
     nothing = anyio.wrap_file(io.StringIO())
     send, incoming = anyio.create_memory_object_stream[SessionMessage | Exception]()
     # The SDK's own reader would leave malformed lines without an answer, so it is given none to read.
@@ -53,13 +55,14 @@ async def _read(
             if not line.strip():
                 continue
             try:
-                message = message_in(line)
+                incoming = message_in(line)
             except Misfit as misfit:
                 await outgoing.send(_session_message(misfit.answer))
                 continue
-            if not answers_nothing(message):
-                await messages.send(_session_message(line))
+            if not incoming.answers_nothing:
+                await messages.send(_session_message(incoming.text, incoming.refusal))
 
 
-def _session_message(text: bytes) -> SessionMessage:
-    return SessionMessage(jsonrpc_message_adapter.validate_json(text, by_name=False))
+def _session_message(text: bytes, refusal: RunMemoryError | None = None) -> SessionMessage:
+    message = jsonrpc_message_adapter.validate_json(text, by_name=False)
+    return SessionMessage(message, ServerMessageMetadata(request_context=refusal))

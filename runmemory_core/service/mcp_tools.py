@@ -43,6 +43,8 @@ class Asker:
     size_bytes: int = 0
     where: str | None = None
     database: str | None = None
+    refusal: RunMemoryError | None = None
+    """Why the message is refused, when its envelope is sound and what it carries is not."""
 
 
 def tool_server(engine: Engine, who: Callable[[Context], Asker]) -> Server[Any]:
@@ -73,6 +75,8 @@ def tool_server(engine: Engine, who: Callable[[Context], Asker]) -> Server[Any]:
 
 
 async def _call(engine: Engine, asker: Asker, name: str, arguments: Mapping[str, Any]) -> Result:
+    if asker.refusal is not None:
+        return _refusal(asker.refusal)
     try:
         call = await _prepared(engine, asker, name, arguments)
         body, _ = await engine.run(call, asker.caller, size_bytes=asker.size_bytes)

@@ -211,3 +211,18 @@ def test_which_file_it_is_is_said_once_and_empty_variables_are_absent(tmp_path: 
     (file,) = tmp_path.rglob("*.db")
     assert process.stderr.count(f"saving to {file} (this machine only)") == 1
     assert process.stdout == ""
+
+
+@pytest.mark.parametrize("bad", ['"\\ud800"', "9" * 5_000])
+def test_a_state_that_json_cannot_hold_is_refused_in_the_result_over_pipes(tmp_path: Path, bad: str) -> None:
+    with spoken_to(f"sqlite:///{tmp_path}/runs.db") as process:
+        process.shake_hands(MODERN)
+        sent = message("tools/call", {"name": "save_checkpoint", "arguments": SAVE}, revision=MODERN)
+        assert process.process.stdin is not None
+        assert process.process.stdout is not None
+        process.process.stdin.write(json.dumps(sent).replace('"n": 7', f'"n": {bad}') + "\n")
+        process.process.stdin.flush()
+        answer = json.loads(process.process.stdout.readline())
+        assert answer["id"] == sent["id"]
+        assert answer["result"]["isError"] is True
+        assert answer["result"]["content"][0]["text"].startswith("/state/n ")
