@@ -72,6 +72,8 @@ class McpEndpoint:
         send = _with_cors(send)
         scope = dict(scope) | {"headers": [(name, value.strip()) for name, value in scope["headers"]]}
         headers: dict[bytes, bytes] = dict(scope["headers"])
+        if _events_only(headers.get(b"accept", b"")):
+            send = _as_event(send)
         try:
             if scope["method"] == "OPTIONS":
                 await _preflight(send, headers)
@@ -119,8 +121,6 @@ class McpEndpoint:
             "headers": [*kept, *_ACCEPTABLE, (b"content-length", str(len(incoming.text)).encode())],
             _ASKER: Asker(caller, len(body), where, refusal=incoming.refusal),
         }
-        if _events_only(headers.get(b"accept", b"")):
-            send = _as_event(send)
         await self._manager.handle_request(prepared, _replay(incoming.text, receive), send)
 
 

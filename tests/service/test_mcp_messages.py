@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.service.messages import MODERN, REVISIONS, headers_for, message, refused
+from tests.service.messages import MODERN, REVISIONS, headers_for, message, post, refused
 from tests.service.serving import Service
 
 
@@ -66,3 +66,13 @@ def test_half_a_pair_outside_the_arguments_is_no_result_of_the_tool(service: Ser
     body, headers = save_with('"\\ud800"', revision=MODERN)
     answer = service.ask("POST", "/mcp", body.replace(b'"test"', b'"\\udfff"'), headers=headers)
     assert (answer.status, answer.json["id"], answer.json["error"]["code"]) == (400, 7, -32700)
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_who_accepts_events_only_gets_every_answer_so(service: Service, revision: str) -> None:
+    params = {"name": "resume", "arguments": "{}"}
+    answer = post(service, "tools/call", params, revision=revision, headers={"accept": "text/event-stream"})
+    assert answer.headers["content-type"] == "text/event-stream"
+    event, data, *_ = answer.body.decode().split("\r\n")
+    assert event == "event: message"
+    assert json.loads(data.removeprefix("data: "))["error"]["code"] == -32602
