@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import signal
 import sys
 from collections.abc import AsyncIterable
 from dataclasses import replace
@@ -26,6 +27,8 @@ from runmemory_core.store import open_store
 
 def speak(settings: Settings) -> None:
     """Answer until stdin ends. Raises `RunMemoryError` when the store cannot be opened."""
+    # A handler would wait for the thread that reads stdin; what was acknowledged is on disk whenever the process ends.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     store = open_store(settings.database)
     engine = Engine(store, settings)
     try:

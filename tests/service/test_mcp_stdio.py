@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import signal
 import subprocess
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -226,3 +227,12 @@ def test_a_state_that_json_cannot_hold_is_refused_in_the_result_over_pipes(tmp_p
         assert answer["id"] == sent["id"]
         assert answer["result"]["isError"] is True
         assert answer["result"]["content"][0]["text"].startswith("/state/n ")
+
+
+def test_an_interrupt_ends_it_while_it_waits_for_a_line(tmp_path: Path) -> None:
+    command = [*CLI, "mcp", "--database", f"sqlite:///{tmp_path}/runs.db"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, env=environment(), text=True, stdin=pipe, stdout=pipe) as process:
+        Spoken(process).shake_hands(MODERN)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(PATIENCE_SECONDS) == -signal.SIGINT
