@@ -18,7 +18,7 @@ _IPV6_NETWORK_BYTES = 8
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
-_HOST = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z._-]+)(?::[0-9]{1,5})?")
+_HOST = re.compile(r"(?:\[(?P<ipv6>[0-9A-Fa-f:.]+)\]|(?P<name>[0-9A-Za-z._-]+))(?::[0-9]{1,5})?")
 _SCHEMES = frozenset({"http", "https"})
 
 
@@ -49,11 +49,17 @@ def reached_at(scope: Mapping[str, Any], headers: Mapping[bytes, bytes], setting
         said = _last_of(headers, b"x-forwarded-proto").lower()
         scheme = said if said in _SCHEMES else scheme
         host = _last_of(headers, b"x-forwarded-host") or host
-    if not _HOST.fullmatch(host):
+    if name_in(host) is None:
         # What is no name would be read as something else where it is put.
         name, port = scope.get("server") or (settings.host, settings.port)
         host = f"[{name}]:{port}" if ":" in name else f"{name}:{port}"
     return f"{scheme}://{host}"
+
+
+def name_in(host: str) -> str | None:
+    """The name or address in a host with or without a port; None for what is no host."""
+    found = _HOST.fullmatch(host)
+    return found and (found["ipv6"] or found["name"])
 
 
 def _last_of(headers: Mapping[bytes, bytes], name: bytes) -> str:
