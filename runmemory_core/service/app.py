@@ -19,6 +19,7 @@ from runmemory_core.service import catalogue, mcp_endpoint
 from runmemory_core.service.addresses import reached_at
 from runmemory_core.service.answers import confess, discreet, refuse, refuse_http
 from runmemory_core.service.free_keys import FREE_KEY_PATH, FreeKeyEndpoint
+from runmemory_core.service.heads import headers_of
 from runmemory_core.service.rest import Engine, OperationEndpoint, StateEndpoint
 from runmemory_core.service.settings import Settings
 from runmemory_core.service.sweeper import sweep_forever
@@ -107,7 +108,7 @@ def _publishing(file: catalogue.Published, settings: Settings) -> Callable[[Requ
     text_for = lru_cache(maxsize=16)(file.text)
 
     async def publish(request: Request) -> Response:
-        where = reached_at(request.scope, dict(request.scope["headers"]), settings)
+        where = reached_at(request.scope, headers_of(request.scope), settings)
         return Response(text_for(where), media_type=file.media_type, headers=_FOR_ANY_PAGE)
 
     return publish

@@ -19,16 +19,18 @@ from mcp_types import INTERNAL_ERROR, INVALID_REQUEST
 from starlette.requests import ClientDisconnect
 from starlette.types import Message, Receive, Scope, Send
 
-from runmemory_core.errors import MalformedBody, RunMemoryError, Unavailable
+from runmemory_core.errors import RunMemoryError, Unavailable
 from runmemory_core.service.addresses import reached_at
 from runmemory_core.service.answers import JSON, Headers, answer, discreet, fault, refusal_headers
 from runmemory_core.service.bodies import read_body
+from runmemory_core.service.heads import declared_bytes, headers_of, is_gzip
 from runmemory_core.service.mcp_messages import Misfit, error_body, message_in
 from runmemory_core.service.mcp_origins import check_host, check_origin
 from runmemory_core.service.mcp_tools import Asker, Context, tool_server
 from runmemory_core.service.rest import LARGE_BYTES, Engine
 
-PATHS = frozenset({"/mcp", "/mcp/"})
+PATH = "/mcp"
+PATHS = frozenset({PATH, f"{PATH}/"})
 
 _METHODS = (b"allow", b"POST, OPTIONS")
 _CORS: Headers = [
@@ -71,10 +73,10 @@ class McpEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send, *, stopping: bool = False) -> None:
         send = _with_cors(send)
         scope = dict(scope) | {"headers": [(name, value.strip()) for name, value in scope["headers"]]}
-        headers: dict[bytes, bytes] = dict(scope["headers"])
-        if _events_only(headers.get(b"accept", b"")):
-            send = _as_event(send)
         try:
+            headers = headers_of(scope)
+            if _events_only(headers.get(b"accept", b"")):
+                send = _as_event(send)
             if scope["method"] == "OPTIONS":
                 await _preflight(send, headers)
             elif scope["method"] != "POST":
@@ -100,14 +102,10 @@ class McpEndpoint:
         engine = self._engine
         check_host(headers.get(b"host", b""), engine.settings)
         check_origin(headers.get(b"origin"), engine.settings)
-        # A header without a value is what a client sends whose key was never filled in: no credentials.
-        given = {name: value for name, value in headers.items() if value or name != b"authorization"}
-        caller = await engine.authenticator.caller(scope, given)
-        if headers.get(b"content-encoding", b"identity") != b"identity":
-            raise MalformedBody("the body is compressed, which is not understood here: send plain JSON")
-        declared = int(headers.get(b"content-length", b"0"))
+        caller = await engine.authenticator.caller(scope, headers)
+        is_gzip(headers, accepted=False)
         limit = engine.settings.run_body_bytes
-        body = bytes(await read_body(receive, limit=limit, declared=declared, path="/mcp"))
+        body = bytes(await read_body(receive, limit=limit, declared=declared_bytes(headers), path=PATH))
         if len(body) < LARGE_BYTES:
             incoming = message_in(body)
         else:

@@ -25,7 +25,7 @@ def check_host(header: bytes, settings: Settings) -> None:
     host = header.decode("latin-1").lower()
     name = name_in(host)
     named_so = name is not None and (
-        host in listed
+        not {host, name}.isdisjoint(listed)
         or name in {name_in(each) for each in listed if ":" not in each.rpartition("]")[2]}
         or name == _public_name(settings)
         or (local_only and _is_loopback(name))

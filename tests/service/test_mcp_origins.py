@@ -37,9 +37,9 @@ def test_a_service_of_this_machine_answers_to_this_machines_names_only(listening
 
 
 def test_an_ipv6_address_that_is_allowed_may_come_with_any_port() -> None:
-    ours = settings(allowed_hosts="[::1], [2001:db8::1]:80")
-    for host in (b"[::1]:8787", b"[::1]", b"[2001:DB8::1]:80"):
+    ours = settings(allowed_hosts="[::1], ::2, [2001:db8::1]:80")
+    for host in (b"[::1]:8787", b"[::1]", b"[::2]:1", b"[2001:DB8::1]:80"):
         check_host(host, ours)
-    for host in (b"[2001:db8::1]:81", b"[2001:db8::1]", b"[::2]:80"):
+    for host in (b"[2001:db8::1]:81", b"[2001:db8::1]", b"[::3]:80"):
         with pytest.raises(WrongOrigin):
             check_host(host, ours)
