@@ -95,12 +95,14 @@ class Service(Router):
     async def _lifespan(self, app: object) -> AsyncGenerator[None]:
         del app
         sweeping = asyncio.create_task(sweep_forever(self._engine))
-        async with self.mcp.running():
-            yield
-        sweeping.cancel()
-        with suppress(asyncio.CancelledError):
-            await sweeping
-        self._engine.close()
+        try:
+            async with self.mcp.running():
+                yield
+        finally:
+            sweeping.cancel()
+            with suppress(asyncio.CancelledError):
+                await sweeping
+            self._engine.close()
 
 
 def _publishing(file: catalogue.Published, settings: Settings) -> Callable[[Request], Awaitable[Response]]:
