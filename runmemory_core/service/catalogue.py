@@ -39,13 +39,14 @@ class Published(NamedTuple):
 
 def skill(where: str) -> str:
     """SKILL.md in the Agent Skills form: who reads its head decides whether to read on."""
+    needs = f"Needs the tools of the MCP server at {where}/mcp, or HTTP access to {where}."
     rows = "\n".join(f"| `{operation.name}` | {operation.description} |" for operation in TOOLS)
     return f"""\
 ---
 name: {NAME}
 description: {json.dumps(f"{SUMMARY} {_WHEN}")}
 license: MIT
-compatibility: Needs the tools of the MCP server at {where}/mcp, or HTTP access to {where}.
+compatibility: {json.dumps(needs)}
 metadata:
   version: "{RELEASE}"
 ---

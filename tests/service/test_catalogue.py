@@ -104,3 +104,8 @@ def test_what_agents_read_has_the_instructions_and_all_tools(name: str) -> None:
     assert INSTRUCTIONS in text
     assert all(operation.description in text for operation in TOOLS)
     assert "claude mcp add --transport http run-memory https://memory.cloudforbots.com/mcp" in text
+
+
+def test_the_head_of_the_skill_is_read_as_it_was_meant_whatever_the_address() -> None:
+    address = "https://runs.example.com/a: b #c"
+    assert head_of(catalogue.skill(address))["compatibility"].endswith(f"HTTP access to {address}.")
