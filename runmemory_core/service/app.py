@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import lru_cache
+from http import HTTPStatus
 
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -18,6 +19,7 @@ from runmemory_core.operations import OPERATIONS
 from runmemory_core.service import catalogue, mcp_endpoint
 from runmemory_core.service.addresses import reached_at
 from runmemory_core.service.answers import confess, discreet, refuse, refuse_http
+from runmemory_core.service.cors import preflight, with_cors
 from runmemory_core.service.free_keys import FREE_KEY_PATH, FreeKeyEndpoint
 from runmemory_core.service.heads import headers_of
 from runmemory_core.service.rest import Engine, OperationEndpoint, StateEndpoint
@@ -78,8 +80,7 @@ class Service(Router):
             told = discreet(error, where=self._engine.store.where)
             await refuse(send, told, now_ms=self._clock_ms())
         except HTTPException as error:
-            words = _HTTP_WORDS.get(error.status_code, error.detail)
-            await refuse_http(send, error.status_code, words, error.headers)
+            await _refuse_http(scope, send, error)
         except ClientDisconnect:
             pass  # nobody is left to answer
         except Exception as error:  # noqa: BLE001 - the last floor: whatever it is, it gets an answer and a log entry
@@ -103,6 +104,17 @@ class Service(Router):
             with suppress(asyncio.CancelledError):
                 await sweeping
             self._engine.close()
+
+
+async def _refuse_http(scope: Scope, send: Send, error: HTTPException) -> None:
+    """Answer what HTTP refuses; pages look for OAuth at paths that are not there, and have to be able to read that."""
+    if error.status_code == HTTPStatus.NOT_FOUND:
+        send = with_cors(send)
+        if scope["method"] == "OPTIONS":
+            await preflight(send, dict(scope["headers"]), methods=b"OPTIONS")
+            return
+    words = _HTTP_WORDS.get(error.status_code, error.detail)
+    await refuse_http(send, error.status_code, words, error.headers)
 
 
 def _publishing(file: catalogue.Published, settings: Settings) -> Callable[[Request], Awaitable[Response]]:

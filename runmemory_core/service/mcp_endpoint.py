@@ -23,6 +23,7 @@ from runmemory_core.errors import RunMemoryError, Unavailable
 from runmemory_core.service.addresses import reached_at
 from runmemory_core.service.answers import JSON, Headers, answer, discreet, fault, refusal_headers
 from runmemory_core.service.bodies import read_body
+from runmemory_core.service.cors import preflight, with_cors
 from runmemory_core.service.heads import declared_bytes, headers_of, is_gzip
 from runmemory_core.service.mcp_messages import Misfit, error_body, message_in
 from runmemory_core.service.mcp_origins import check_host, check_origin
@@ -32,14 +33,7 @@ from runmemory_core.service.rest import LARGE_BYTES, Engine
 PATH = "/mcp"
 PATHS = frozenset({PATH, f"{PATH}/"})
 
-_METHODS = (b"allow", b"POST, OPTIONS")
-_CORS: Headers = [
-    (b"access-control-allow-origin", b"*"),
-    (b"access-control-expose-headers", b"WWW-Authenticate, Retry-After"),
-]
-_PREFLIGHT_HEADERS = (
-    b"authorization, content-type, accept, mcp-protocol-version, mcp-method, mcp-name, mcp-session-id"
-)
+_METHODS = b"POST, OPTIONS"
 _UNNEEDED = frozenset({b"accept", b"content-type", b"content-length", b"mcp-session-id", b"last-event-id"})
 _ACCEPTABLE: Headers = [
     (b"accept", b"application/json, text/event-stream"),
@@ -71,14 +65,14 @@ class McpEndpoint:
             yield
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send, *, stopping: bool = False) -> None:
-        send = _with_cors(send)
+        send = with_cors(send)
         scope = dict(scope) | {"headers": [(name, value.strip()) for name, value in scope["headers"]]}
         try:
             headers = headers_of(scope)
             if _events_only(headers.get(b"accept", b"")):
                 send = _as_event(send)
             if scope["method"] == "OPTIONS":
-                await _preflight(send, headers)
+                await preflight(send, headers, methods=_METHODS)
             elif scope["method"] != "POST":
                 await _refuse_method(send)
             else:
@@ -136,15 +130,6 @@ def _events_only(accept: bytes) -> bool:
 # --- answers ----------------------------------------------------------------------------------------------
 
 
-def _with_cors(send: Send) -> Send:
-    async def with_cors(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            message["headers"] = [*message["headers"], *_CORS]
-        await send(message)
-
-    return with_cors
-
-
 def _as_event(send: Send) -> Send:
     """Answers of one piece as one event of a stream; others, and refusals of HTTP, as they are."""
     held: Message | None = None
@@ -183,22 +168,10 @@ def _replay(body: bytes, receive: Receive) -> Receive:
     return replay
 
 
-async def _preflight(send: Send, headers: Mapping[bytes, bytes]) -> None:
-    asked = headers.get(b"access-control-request-headers") or _PREFLIGHT_HEADERS
-    allowed: Headers = [
-        (b"access-control-allow-methods", b"POST, OPTIONS"),
-        (b"access-control-allow-headers", asked),
-        (b"access-control-max-age", b"86400"),
-        _METHODS,
-    ]
-    await send({"type": "http.response.start", "status": HTTPStatus.NO_CONTENT, "headers": allowed})
-    await send({"type": "http.response.body", "body": b""})
-
-
 async def _refuse_method(send: Send) -> None:
     words = "this path takes JSON-RPC by POST; it keeps no session and streams nothing"
     body = error_body(INVALID_REQUEST, words, {})
-    await answer(send, body, status=HTTPStatus.METHOD_NOT_ALLOWED, headers=[JSON, _METHODS])
+    await answer(send, body, status=HTTPStatus.METHOD_NOT_ALLOWED, headers=[JSON, (b"allow", _METHODS)])
 
 
 async def _refuse(send: Send, error: RunMemoryError) -> None:

@@ -75,6 +75,9 @@ def message_in(text: bytes) -> Incoming:
     is_answer = "method" not in fields and {"result", "error"} & fields.keys()
     if not is_answer and not isinstance(fields.get("method"), str):
         raise _no_message("method must be a string, such as tools/call", number)
+    if fields.get("params", 0) is None:
+        del fields["params"]  # null counts as absent, except for the SDK
+        text = write(fields).encode()
     if not isinstance(fields.get("params", {}), dict):
         words = 'params must be an object, such as {"name": "resume", "arguments": {...}}'
         raise _no_message(words, number)

@@ -76,3 +76,22 @@ def test_who_accepts_events_only_gets_every_answer_so(service: Service, revision
     event, data, *_ = answer.body.decode().split("\r\n")
     assert event == "event: message"
     assert json.loads(data.removeprefix("data: "))["error"]["code"] == -32602
+
+
+@pytest.mark.parametrize("revision", [None, "2025-06-18", "2025-11-25"])
+def test_params_that_are_null_count_as_absent(service: Service, revision: str | None) -> None:
+    headers = {} if revision is None else {"mcp-protocol-version": revision}
+    sent = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": None}
+    assert len(service.ask("POST", "/mcp", sent, headers=headers).json["result"]["tools"]) == 5
+
+
+@pytest.mark.parametrize("path", ["/.well-known/oauth-protected-resource", "/register"])
+def test_a_page_can_read_that_there_is_no_oauth(service: Service, path: str) -> None:
+    asked = {"origin": "http://localhost:6274", "access-control-request-headers": "mcp-protocol-version"}
+    allowed = service.ask("OPTIONS", path, headers=asked)
+    assert (allowed.status, allowed.body) == (204, b"")
+    assert allowed.headers["access-control-allow-headers"] == "mcp-protocol-version"
+    answer = service.ask("GET", path, headers=asked)
+    for each in (allowed, answer):
+        assert each.headers["access-control-allow-origin"] == "*"
+    assert (answer.status, answer.code) == (404, "not_found")
