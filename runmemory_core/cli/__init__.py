@@ -15,7 +15,7 @@ from runmemory_core import __version__
 from runmemory_core.cli import keeping, looking, output
 from runmemory_core.cli.doctor import doctor
 from runmemory_core.errors import RunMemoryError
-from runmemory_core.model import DEFAULT_ACCOUNT, Plan
+from runmemory_core.model import DEFAULT_ACCOUNT, SUMMARY, Plan
 
 _FAILED = 1
 _INTERRUPTED = 130
@@ -39,9 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="runmemory", description="Checkpoints for long agent runs: crashed at step 7, resume at step 8."
-    )
+    parser = argparse.ArgumentParser(prog="runmemory", description=SUMMARY)
     parser.add_argument("--version", action="version", version=f"runmemory {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for_programs = argparse.ArgumentParser(add_help=False)

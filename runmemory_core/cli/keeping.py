@@ -12,11 +12,11 @@ from functools import partial
 from typing import Any
 
 from runmemory_core.cli import output
-from runmemory_core.client._connect import HOSTED_URL, default_url, file_url, own_file
+from runmemory_core.client._connect import default_url, file_url, own_file
 from runmemory_core.engine.keys import issue_key, list_keys, revoke_key
 from runmemory_core.engine.sweeping import sweep_all
 from runmemory_core.errors import InvalidRequest
-from runmemory_core.model import DAY_MS, LIMITS, Limits, Plan
+from runmemory_core.model import DAY_MS, HOSTED_URL, LIMITS, Limits, Plan
 from runmemory_core.policy.secret_formats import masked_url
 from runmemory_core.policy.times import rfc3339
 from runmemory_core.service.keys import digest, id_of, new_key

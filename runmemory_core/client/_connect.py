@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runmemory_core.errors import InvalidRequest
-from runmemory_core.model import LIMITS, Caller, Plan
+from runmemory_core.model import HOSTED_URL, LIMITS, Caller, Plan
 from runmemory_core.policy.secret_formats import masked_url
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from runmemory_core.transports import AsyncTransport, Transport
     from runmemory_core.transports.wires import Wire
 
-HOSTED_URL = "https://memory.cloudforbots.com"
 _MCP = "mcp+"
 logger = logging.getLogger("runmemory")
 

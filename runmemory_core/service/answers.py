@@ -12,7 +12,7 @@ from typing import Any
 
 from starlette.types import Send
 
-from runmemory_core.errors import OverQuota, RunMemoryError, StoreError
+from runmemory_core.errors import OverQuota, RunMemoryError, StoreError, Unavailable
 from runmemory_core.model import DAY_MS
 from runmemory_core.operations.wire import write
 from runmemory_core.policy.times import next_day
@@ -48,6 +48,11 @@ async def refuse(send: Send, error: RunMemoryError, *, now_ms: int = 0) -> None:
     """Answer with a refusal and what a client should know beside it."""
     headers: Headers = [PROBLEM, *refusal_headers(error, now_ms=now_ms)]
     await answer(send, write(error.to_problem()).encode(), status=error.http_status, headers=headers)
+
+
+def while_stopping() -> Unavailable:
+    """What a call that comes while the service stops is told."""
+    return Unavailable("the service is stopping: send the call again in a moment", retry_after=1)
 
 
 def discreet(error: RunMemoryError, *, where: str) -> RunMemoryError:

@@ -14,11 +14,11 @@ from starlette.responses import Response
 from starlette.routing import Route, Router
 from starlette.types import Receive, Scope, Send
 
-from runmemory_core.errors import RunMemoryError, Unavailable
+from runmemory_core.errors import RunMemoryError
 from runmemory_core.operations import OPERATIONS
 from runmemory_core.service import catalogue, mcp_endpoint
 from runmemory_core.service.addresses import reached_at
-from runmemory_core.service.answers import confess, discreet, refuse, refuse_http
+from runmemory_core.service.answers import confess, discreet, refuse, refuse_http, while_stopping
 from runmemory_core.service.cors import preflight, with_cors
 from runmemory_core.service.free_keys import FREE_KEY_PATH, FreeKeyEndpoint
 from runmemory_core.service.heads import headers_of
@@ -68,7 +68,7 @@ class Service(Router):
             return
         try:
             if self.stopping:
-                raise Unavailable("the service is stopping: send the call again in a moment", retry_after=1)
+                raise while_stopping()
             endpoint = self._operations.get(scope["path"])
             if endpoint is not None and scope["method"] == "POST":
                 # Straight to it: the router would cost a save a tenth more.

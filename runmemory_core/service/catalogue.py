@@ -10,15 +10,13 @@ import json
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from runmemory_core.model import RELEASE
+from runmemory_core.model import RELEASE, SUMMARY
 from runmemory_core.operations import TOOLS
 from runmemory_core.operations.agents import INSTRUCTIONS, tools
 from runmemory_core.service import openapi
 
-HOSTED_URL = "https://memory.cloudforbots.com"
 NAME = "run-memory"
 TITLE = "Run Memory"
-SUMMARY = "Checkpoints for long agent runs: crashed at step 7, resume at step 8."
 
 _SERVER_SCHEMA = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
 _WHEN = (

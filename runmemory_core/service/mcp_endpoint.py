@@ -19,9 +19,17 @@ from mcp_types import INTERNAL_ERROR, INVALID_REQUEST
 from starlette.requests import ClientDisconnect
 from starlette.types import Message, Receive, Scope, Send
 
-from runmemory_core.errors import RunMemoryError, Unavailable
+from runmemory_core.errors import RunMemoryError
 from runmemory_core.service.addresses import reached_at
-from runmemory_core.service.answers import JSON, Headers, answer, discreet, fault, refusal_headers
+from runmemory_core.service.answers import (
+    JSON,
+    Headers,
+    answer,
+    discreet,
+    fault,
+    refusal_headers,
+    while_stopping,
+)
 from runmemory_core.service.bodies import read_body
 from runmemory_core.service.cors import preflight, with_cors
 from runmemory_core.service.heads import declared_bytes, headers_of, is_gzip
@@ -77,9 +85,7 @@ class McpEndpoint:
                 await _refuse_method(send)
             else:
                 if stopping:
-                    raise Unavailable(
-                        "the service is stopping: send the call again in a moment", retry_after=1
-                    )
+                    raise while_stopping()
                 await self._post(scope, receive, send, headers)
         except ClientDisconnect:
             pass  # nobody is left to answer

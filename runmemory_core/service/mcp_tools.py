@@ -18,7 +18,7 @@ from mcp.server.lowlevel.server import Server
 from pydantic_core import from_json
 
 from runmemory_core.errors import OverQuota, RunMemoryError
-from runmemory_core.model import RELEASE, Caller
+from runmemory_core.model import HOSTED_URL, RELEASE, Caller
 from runmemory_core.operations import OPERATIONS, TOOLS
 from runmemory_core.operations.agents import INSTRUCTIONS, PROBLEM_META, for_agents, tools
 from runmemory_core.operations.calls import Call, prepare
@@ -66,7 +66,7 @@ def tool_server(engine: Engine, who: Callable[[Context], Asker]) -> Server[Any]:
         "run-memory",
         title="Run Memory",
         version=RELEASE,
-        website_url="https://memory.cloudforbots.com",
+        website_url=HOSTED_URL,
         instructions=INSTRUCTIONS,
         get_tool_input_schema=_SCHEMAS.get,
         on_list_tools=list_tools,

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic.json_schema import models_json_schema
 
 from runmemory_core.errors import BY_CODE
-from runmemory_core.model import RELEASE
+from runmemory_core.model import RELEASE, SUMMARY
 from runmemory_core.operations import OPERATIONS, Operation
 
 _REFERENCE = "#/components/schemas/{model}"
@@ -69,7 +69,7 @@ def document(where: str) -> dict[str, Any]:
         "info": {
             "title": "Run Memory",
             "version": RELEASE,
-            "summary": "Checkpoints for long agent runs: crashed at step 7, resume at step 8.",
+            "summary": SUMMARY,
             "description": "Without an API key every call is a preview: nothing is stored.",
         },
         "servers": [{"url": where}],
