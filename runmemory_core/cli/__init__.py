@@ -92,6 +92,18 @@ def _add_keeping(commands: Any, for_programs: argparse.ArgumentParser) -> None:
     speaking.set_defaults(command=keeping.mcp)
 
     parents = [place, for_programs]
+    _add_keys(commands, parents)
+    sweeping = commands.add_parser("sweep", parents=parents, help="remove what has expired")
+    sweeping.add_argument(
+        "--runs-older-than",
+        type=int,
+        metavar="DAYS",
+        help="remove runs of every account that were silent so long",
+    )
+    sweeping.set_defaults(command=keeping.sweep)
+
+
+def _add_keys(commands: Any, parents: list[argparse.ArgumentParser]) -> None:
     keys = commands.add_parser("keys", help="API keys of a service").add_subparsers(
         metavar="ACTION", required=True
     )
@@ -109,12 +121,3 @@ def _add_keeping(commands: Any, for_programs: argparse.ArgumentParser) -> None:
     revoking = keys.add_parser("revoke", parents=parents, help="make a key worthless, within seconds")
     revoking.add_argument("key_id", metavar="KEY_ID")
     revoking.set_defaults(command=keeping.revoke)
-
-    sweeping = commands.add_parser("sweep", parents=parents, help="remove what has expired")
-    sweeping.add_argument(
-        "--runs-older-than",
-        type=int,
-        metavar="DAYS",
-        help="remove runs of every account that were silent so long",
-    )
-    sweeping.set_defaults(command=keeping.sweep)
