@@ -5,7 +5,7 @@ A `Call` is the only thing the engine takes, so nothing reaches the store that d
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, cast
@@ -24,11 +24,10 @@ from runmemory_core.policy.json_rules import (
     canonical,
     child_pointer,
     parse,
-    pointer_of,
     walk,
     write,
 )
-from runmemory_core.policy.redaction import contains_credential, redact
+from runmemory_core.policy.redaction import MAX_POINTER_CHARACTERS, contains_credential, redact
 from runmemory_core.policy.secret_formats import MARKER
 
 REMOVED_SHOWN = 50
@@ -108,7 +107,7 @@ def _rounded_elsewhere(state: PreparedState) -> tuple[str, ...]:
         return ()
     counted = "an integer" if len(places) == 1 else f"{len(places):,} integers"
     more = " and more" if len(places) > POINTERS_NAMED else ""
-    shown = ", ".join(map(pointer_of, places[:POINTERS_NAMED])) + more
+    shown = ", ".join(map(_pointer_to, places[:POINTERS_NAMED])) + more
     notice = (
         f"state has {counted} beyond 2^53 ({shown}): kept exactly, but JavaScript and many other readers of JSON "
         "round such numbers: send strings where one of these reads the state"
@@ -181,7 +180,22 @@ def _marked(value: Any) -> Iterator[str]:
     """Pointers of the texts and members that hold the marker, in document order."""
     for path, item in walk(value):
         if (path and MARKER in str(path[-1])) or (isinstance(item, str) and MARKER in item):
-            yield pointer_of(path)
+            yield _pointer_to(path)
+
+
+def _pointer_to(path: Iterable[str | int]) -> str:
+    """The pointer to a place, or to the nearest container where it would get longer than redaction makes one."""
+    pointer = ""
+    for key in path:
+        longer = (
+            None
+            if isinstance(key, str) and len(key) > MAX_POINTER_CHARACTERS
+            else child_pointer(pointer, key)
+        )
+        if longer is None or len(longer) > MAX_POINTER_CHARACTERS:
+            break
+        pointer = longer
+    return pointer
 
 
 def _state_in_string(text: str) -> object:
