@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +15,7 @@ from runmemory_core.service import catalogue, mcp_origins
 from runmemory_core.service.addresses import reached_at
 from runmemory_core.service.settings import Settings, from_environment
 from tests.service.messages import call, post, shown
-from tests.service.serving import Service, running_service
+from tests.service.serving import CLI, Service, environment, running_service
 
 PUBLIC = "https://runs.example.com/team"
 
@@ -92,3 +94,10 @@ def test_a_public_url_ends_without_a_slash_and_adds_its_name_to_those_allowed() 
     mcp_origins.check_origin(b"https://runs.example.com", ours)
     with pytest.raises(WrongOrigin):
         mcp_origins.check_host(b"other", ours)
+
+
+def test_a_new_key_is_shown_with_the_public_url(tmp_path: Path) -> None:
+    command = [*CLI, "keys", "issue", "--database", f"{tmp_path}/runs.db"]
+    own = environment() | {"RUNMEMORY_PUBLIC_URL": PUBLIC}
+    done = subprocess.run(command, env=own, text=True, capture_output=True, check=True)
+    assert f"export RUNMEMORY_URL={PUBLIC}\n" in done.stdout
