@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
 from typing import Any, NamedTuple, cast
 
@@ -85,15 +85,16 @@ def read_laxly(
 ) -> tuple[Any, errors.RunMemoryError]:
     """What the standard, laxer parser reads in a text that the strict one refused for ``cause``, and why it is refused.
 
-    The value is None for what is not JSON by any reading; it must not be kept.
+    The value is None for what is not JSON by any reading, or holds too much to be read twice; it must not be kept.
     """
+    commas = body.count(",") if isinstance(body, str) else body.count(b",")
+    if commas > NAMED_VALUES:
+        return None, _unplaced(field, cause)
     try:
         text = body if isinstance(body, str) else bytes(body).decode()
-        value = json.loads(text, parse_int=_bounded_reader() if _OVERLONG_NUMBER.search(text) else None)
+        value = json.loads(text, parse_int=_read_integer if _OVERLONG_NUMBER.search(text) else None)
     except RecursionError:
         return None, _find_depth(body, field, max_depth)
-    except _TooManyError:
-        return None, _unplaced(field)
     except ValueError:
         value = None
     return value, _find_refusal(value, field, max_depth) or errors.MalformedBody(
@@ -175,21 +176,10 @@ def _is_finite_and_bounded(value: Any, max_depth: int) -> bool:
 # --- naming the place -----------------------------------------------------------------------------------
 
 
-class _TooManyError(Exception):
-    """More values than are looked at."""
-
-
-def _bounded_reader() -> Callable[[str], int]:
-    """Reads integers, and in place of one too long to convert another of about as many digits."""
-    numbers = iter(range(NAMED_VALUES))
-
-    def read(text: str) -> int:
-        if next(numbers, None) is None:
-            raise _TooManyError
-        digits = len(text.lstrip("-"))
-        return int(text) if digits <= MAX_INTEGER_DIGITS else 1 << math.ceil((digits - 1) / math.log10(2))
-
-    return read
+def _read_integer(text: str) -> int:
+    """The integer, or in place of one too long to convert another of about as many digits."""
+    digits = len(text.lstrip("-"))
+    return int(text) if digits <= MAX_INTEGER_DIGITS else 1 << math.ceil((digits - 1) / math.log10(2))
 
 
 def _find_depth(body: bytes | str, field: str, max_depth: int) -> errors.InvalidJson:
@@ -226,13 +216,12 @@ def _find_refusal(value: Any, pointer: str, max_depth: int) -> errors.InvalidJso
     return None
 
 
-def _unplaced(pointer: str) -> errors.InvalidJson:
+def _unplaced(
+    pointer: str,
+    cause: str = "look for NaN, infinities, half a surrogate pair, overlong integers, deep nesting",
+) -> errors.InvalidJson:
     """The refusal of a value that was not looked at to its end: each look costs time that others wait for."""
-    return _refusal(
-        pointer,
-        f"holds what JSON does not, somewhere after its first {NAMED_VALUES:,} values",
-        "look there for NaN, infinities, half a surrogate pair, overlong integers, deep nesting",
-    )
+    return _refusal(pointer, f"holds what JSON does not, in more than {NAMED_VALUES:,} values", cause)
 
 
 def _fault_of_keys(item: Mapping[object, object]) -> tuple[str, str] | None:
