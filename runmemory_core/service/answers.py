@@ -6,12 +6,13 @@ import logging
 import secrets
 import traceback
 from collections.abc import Mapping
+from copy import copy
 from http import HTTPStatus
 from typing import Any
 
 from starlette.types import Send
 
-from runmemory_core.errors import OverQuota, RunMemoryError, StoreError
+from runmemory_core.errors import OverQuota, RunMemoryError, StoreError, Unavailable
 from runmemory_core.model import DAY_MS
 from runmemory_core.operations.wire import write
 from runmemory_core.policy.times import next_day
@@ -49,11 +50,23 @@ async def refuse(send: Send, error: RunMemoryError, *, now_ms: int = 0) -> None:
     await answer(send, write(error.to_problem()).encode(), status=error.http_status, headers=headers)
 
 
-def report(error: RunMemoryError, *, where: str) -> None:
-    """Log a store that fails: only the log is told ``where`` it lies. Other refusals are the caller's affair."""
-    if isinstance(error, StoreError):
-        logger.error("%s: %s", error.code, error.detail)
-        error.detail = error.detail.replace(where, "the database")
+def while_stopping() -> Unavailable:
+    """What a call that comes while the service stops is told."""
+    return Unavailable("the service is stopping: send the call again in a moment", retry_after=1)
+
+
+def discreet(error: RunMemoryError, *, where: str) -> RunMemoryError:
+    """What a caller is told of an error: when the store failed, only the log says ``where`` it lies.
+
+    Other refusals are the caller's affair, and are returned as they are.
+    """
+    if not isinstance(error, StoreError):
+        return error
+    logger.error("%s: %s", error.code, error.detail)
+    # One failure may be the answer to many callers, so it is not itself changed.
+    told = copy(error)
+    told.detail = error.detail.replace(where, "the database")
+    return told
 
 
 def refusal_headers(error: RunMemoryError, *, now_ms: int = 0) -> Headers:

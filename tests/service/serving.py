@@ -139,7 +139,9 @@ def environment() -> dict[str, str]:
 
 
 @contextmanager
-def running_service(database: str, *, port: int = 0, **settings: float) -> Generator[Service]:
+def running_service(
+    database: str, *, port: int = 0, **settings: float | str | list[str]
+) -> Generator[Service]:
     """`runmemory serve` on ``database`` until the block ends; a free port unless one is named.
 
     ``settings`` other than the defaults leave no choice of the port.
