@@ -93,6 +93,12 @@ def _check_remote(url: str) -> None:
             f"{masked_url(url)!r} is no MCP address of a service: it looks like mcp+https://host/mcp",
             pointers={"/url": "not an MCP address"},
         )
+    if re.match(r"https?://.*/mcp/?$", url):
+        raise InvalidRequest(
+            f"{masked_url(url)!r} is the address for MCP clients: leave out /mcp, or write mcp+{masked_url(url)} to "
+            "speak MCP",
+            pointers={"/url": "an MCP address"},
+        )
     if not re.match(r"(mcp\+)?https?://[^/]", url):
         raise InvalidRequest(
             f"cannot tell what {masked_url(url)!r} is: use https://host, or a file as in "

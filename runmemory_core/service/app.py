@@ -56,6 +56,7 @@ class Service(Router):
             Route(FREE_KEY_PATH, FreeKeyEndpoint(self._engine), methods=["POST"]),
             Route("/healthz", self._health, methods=["GET"]),
             *(Route(file.path, _publishing(file, settings), methods=["GET"]) for file in catalogue.FILES),
+            Route("/", _publishing(catalogue.FRONT, settings), methods=["GET"]),
         ]
         super().__init__(routes, redirect_slashes=False, lifespan=self._lifespan)
 

@@ -71,8 +71,9 @@ metadata:
 
 {_connecting(where)}
 Without any of these, POST the same arguments as JSON: `{where}/api/run/resume`, `{where}/api/run/save_checkpoint`.
-The key goes into the header `Authorization: Bearer KEY`. It is optional: without one nothing is stored, and
-`would_save` shows what would be. A long state is read in parts with
+The key goes into the header `Authorization: Bearer KEY`. It is optional: without one no state is stored, and
+`would_save` shows what would be; names of runs and steps, sizes and times are kept for 8 days, for the report.
+A long state is read in parts with
 `GET {where}/api/run/RUN_ID/state?seq=SEQ&offset=0&length=10000`.
 """
 
@@ -105,7 +106,12 @@ def tool(where: str) -> str:
                 "url": f"{where}/api/run/{{tool}}",
                 "openapi": f"{where}/openapi.json",
             },
-            "auth": {"required": False, "scheme": "bearer", "header": "Authorization"},
+            "auth": {
+                "required": False,
+                "scheme": "bearer",
+                "header": "Authorization",
+                "without": "watch mode: no state is stored, calls are previews",
+            },
             "skill": f"{where}/SKILL.md",
             "tools": tools(),
         }
@@ -116,7 +122,7 @@ def server(where: str) -> str:
     """server.json: the entry of the MCP registry, by its schema of 2025-12-11."""
     key = {
         "name": "Authorization",
-        "description": "Bearer and an API key. Optional: without one nothing is stored, calls are previews.",
+        "description": "Bearer and an API key. Optional: without one no state is stored, calls are previews.",
         "isRequired": False,
         "isSecret": True,
     }
@@ -168,10 +174,13 @@ def _json(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 
+FRONT = Published("/llms.txt", "llms.txt", "text/plain", llms)
+"""What stands at the address itself, too."""
+
 FILES = (
     Published("/SKILL.md", f"{NAME}/SKILL.md", "text/markdown", skill),
     Published("/tool.json", "tool.json", "application/json", tool),
     Published("/server.json", "server.json", "application/json", server),
-    Published("/llms.txt", "llms.txt", "text/plain", llms),
+    FRONT,
     Published("/openapi.json", "openapi.json", "application/json", _openapi),
 )

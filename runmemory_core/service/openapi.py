@@ -70,7 +70,8 @@ def document(where: str) -> dict[str, Any]:
             "title": "Run Memory",
             "version": RELEASE,
             "summary": SUMMARY,
-            "description": "Without an API key every call is a preview: nothing is stored.",
+            "description": "Without an API key every call is a preview: no state is stored. Names of runs and steps, "
+            "sizes and times are kept for 8 days, for the weekly report.",
         },
         "servers": [{"url": where}],
         "security": [{}, {"key": []}],

@@ -18,6 +18,10 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 _LARGEST_PORT = 65_535
 
 
+_HOST = r"\*|[0-9a-f]*:[0-9a-f:]+|(\[[0-9a-f:.]+\]|[\w.-]+)(:\d{1,5})?"
+_ORIGIN = r"\*|null|[a-z][a-z0-9+.-]*://(\[[0-9a-f:.]+\]|[\w.-]+)(:\d{1,5})?"
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Settings:
     """How to serve; ``RUNMEMORY_DATABASE``, ``RUNMEMORY_HOST`` and ``RUNMEMORY_PORT`` set the first three.
@@ -86,8 +90,10 @@ def from_environment(
         database=database or environment.get("RUNMEMORY_DATABASE") or default_database(),
         access_log=access_log,
         public_url=_address(environment.get("RUNMEMORY_PUBLIC_URL")),
-        allowed_hosts=_listed(environment.get("RUNMEMORY_ALLOWED_HOSTS")),
-        allowed_origins=_listed(environment.get("RUNMEMORY_ALLOWED_ORIGINS")),
+        allowed_hosts=_listed(environment, "RUNMEMORY_ALLOWED_HOSTS", _HOST, "runs.example.com"),
+        allowed_origins=_listed(
+            environment, "RUNMEMORY_ALLOWED_ORIGINS", _ORIGIN, "https://runs.example.com"
+        ),
         **{name: value for name, value in given.items() if value is not None},
     )
 
@@ -122,8 +128,15 @@ def _address(text: str | None) -> str | None:
     return text.rstrip("/")
 
 
-def _listed(text: str | None) -> tuple[str, ...]:
-    return tuple(name.strip().lower() for name in (text or "").split(",") if name.strip())
+def _listed(environment: Mapping[str, str], name: str, form: str, example: str) -> tuple[str, ...]:
+    items = tuple(item.strip().lower() for item in (environment.get(name) or "").split(",") if item.strip())
+    for item in items:
+        if not re.fullmatch(form, item, flags=re.ASCII):
+            raise InvalidRequest(
+                f"{name} lists what is none: {item!r}; one looks like {example}, and * is any",
+                pointers={f"/{name.removeprefix('RUNMEMORY_').lower()}": "not of the form"},
+            )
+    return items
 
 
 def _port(given: int | str | None) -> int | None:

@@ -245,3 +245,12 @@ def test_a_closed_client_says_so(url: str, tmp_path: Path) -> None:
         client.store.claim("import", "adapter")
     with pytest.raises(InvalidRequest, match="is closed: open another, or close it later"):
         asyncio.run(use())
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:8787/mcp", "https://me:secret-word@host/base/mcp/"])
+def test_the_address_that_agents_use_is_told_apart(url: str) -> None:
+    with pytest.raises(
+        InvalidRequest, match=r"is the address for MCP clients: leave out /mcp, or write mcp\+http"
+    ) as refusal:
+        Client(url, api_key=KEY)
+    assert "secret-word" not in str(refusal.value)

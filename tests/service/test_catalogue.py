@@ -64,6 +64,11 @@ def test_a_service_answers_with_its_own_address(service: Service, published: cat
     assert HOSTED_URL not in answer.body.decode()
 
 
+def test_the_address_itself_says_what_there_is(service: Service) -> None:
+    answer = service.ask("GET", "/")
+    assert (answer.status, answer.body.decode()) == (200, catalogue.llms(service.url))
+
+
 def test_the_head_of_the_skill_is_valid() -> None:
     head = head_of(in_package("run-memory/SKILL.md"))
     schema("skill.schema.json").validate(head)

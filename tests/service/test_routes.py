@@ -27,9 +27,7 @@ def test_the_start_message_tells_in_one_line_where_it_listens_and_stores(service
     assert service.said.count("\n") == 1
 
 
-@pytest.mark.parametrize(
-    "path", ["/", "/nope", "/healthz/", "/api/run/", "/api/run/forget", "/api/store/save"]
-)
+@pytest.mark.parametrize("path", ["/nope", "/healthz/", "/api/run/", "/api/run/forget", "/api/store/save"])
 def test_an_unknown_path_is_404_as_a_problem(service: Service, path: str) -> None:
     answer = service.ask("POST", path, {}, key=service.key)
     assert (answer.status, answer.code) == (404, "not_found")

@@ -63,3 +63,29 @@ def test_variables_are_named_without_their_values() -> None:
         "RUNMEMORY_API_KEY",
         "RUNMEMORY_URL",
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("RUNMEMORY_ALLOWED_HOSTS", "https://runs.example.com"),
+        ("RUNMEMORY_ALLOWED_HOSTS", "runs.example.com/"),
+        ("RUNMEMORY_ALLOWED_ORIGINS", "https://a.example, foo"),
+        ("RUNMEMORY_ALLOWED_ORIGINS", "https://a.example/path"),
+    ],
+)
+def test_a_list_that_could_match_nothing_is_refused_by_its_name(name: str, value: str) -> None:
+    with pytest.raises(InvalidRequest, match=f"{name} lists what is none: .* one looks like "):
+        from_environment(default_database=str, environment={name: value})
+
+
+def test_lists_take_hosts_and_origins_of_every_form() -> None:
+    settings = from_environment(
+        default_database=str,
+        environment={
+            "RUNMEMORY_ALLOWED_HOSTS": "Runs.example.com, 10.0.0.1:8787,[::1],*",
+            "RUNMEMORY_ALLOWED_ORIGINS": "https://runs.example.com:8443, null, vscode-webview://abc,*",
+        },
+    )
+    assert settings.allowed_hosts == ("runs.example.com", "10.0.0.1:8787", "[::1]", "*")
+    assert settings.allowed_origins[:3] == ("https://runs.example.com:8443", "null", "vscode-webview://abc")
