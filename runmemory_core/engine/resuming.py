@@ -10,7 +10,7 @@ from pydantic_core import from_json
 
 from runmemory_core.engine import wording
 from runmemory_core.engine._context import Context, call_hash, check_attempt, find_replay, remember
-from runmemory_core.engine._states import standing_checkpoint, state_text
+from runmemory_core.engine._states import removed_of, standing_checkpoint, state_text
 from runmemory_core.engine.attempts import begin_attempt, begin_run, record_attempt
 from runmemory_core.errors import CheckpointGone, NotFound, RunMemoryError
 from runmemory_core.model import Reply
@@ -158,7 +158,6 @@ def _missing(at: Context, run_id: str, seq: int, run: Any) -> RunMemoryError:
 
 
 def _shown(at: Context, checkpoint: Any, text: str) -> Reply:
-    removed = json.loads(checkpoint["removed"]) if checkpoint["removed"] else ()
     # An adapter's row holds the size of its manifest; what counts here is the state.
     size = len(text.encode())
     shown: Reply = {
@@ -166,7 +165,7 @@ def _shown(at: Context, checkpoint: Any, text: str) -> Reply:
         "step": checkpoint["step"],
         "saved_at": rfc3339(checkpoint["saved_at"]),
         "bytes": size,
-    } | wording.removed(removed)
+    } | wording.removed(removed_of(checkpoint))
     if checkpoint["lane"]:
         lanes = at.tx.all("lanes", account_id=at.account_id, run=checkpoint["run"])
         shown["lane"] = next(row["name"] for row in lanes if row["lane"] == checkpoint["lane"])

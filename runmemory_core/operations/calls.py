@@ -5,7 +5,7 @@ A `Call` is the only thing the engine takes, so nothing reaches the store that d
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, cast
@@ -19,11 +19,11 @@ from runmemory_core.operations import OPERATIONS, Operation
 from runmemory_core.operations._fields import Request
 from runmemory_core.operations.storage import Commit
 from runmemory_core.operations.tools import ERROR_CHARACTERS, Resume, SaveCheckpoint
-from runmemory_core.policy.json_rules import big_integers, canonical, child_pointer, parse, write
+from runmemory_core.policy.json_rules import big_integers, canonical, parse, write
+from runmemory_core.policy.pointers import NOWHERE, Pointers, child_pointer, collect, walk
 from runmemory_core.policy.redaction import contains_credential, redact, redact_message
 from runmemory_core.policy.secret_formats import MARKER
 
-REMOVED_SHOWN = 50
 POINTERS_NAMED = 5
 STRING_STATE = "state was a string that holds a JSON object; it was taken as that object"
 
@@ -35,7 +35,7 @@ class PreparedState:
     text: str
     size: int
     keys: tuple[str, ...]
-    removed: tuple[str, ...] = ()
+    removed: Pointers = NOWHERE
 
     def check_size(self, limits: Limits) -> None:
         """Raise `StateTooLarge` with both numbers when the state is over the limit."""
@@ -97,11 +97,11 @@ def prepare(name: str, arguments: Mapping[str, Any], *, redacts: bool = True, pa
 
 def _rounded_elsewhere(state: PreparedState) -> tuple[str, ...]:
     """A notice of integers that are kept exactly, and that other readers of JSON round."""
-    pointers = big_integers(state.text)
-    if not pointers:
+    count, pointers = big_integers(state.text)
+    if not count:
         return ()
-    counted = "an integer" if len(pointers) == 1 else f"{len(pointers):,} integers"
-    shown = ", ".join(pointers[:POINTERS_NAMED]) + (" and more" if len(pointers) > POINTERS_NAMED else "")
+    counted = "an integer" if count == 1 else f"{count:,} integers"
+    shown = ", ".join(pointers[:POINTERS_NAMED]) + (" and more" if count > POINTERS_NAMED else "")
     notice = (
         f"state has {counted} beyond 2^53 ({shown}): kept exactly, but JavaScript and many other readers of JSON "
         "round such numbers: send strings where one of these reads the state"
@@ -169,31 +169,25 @@ def prepare_state(state: object, *, redacts: bool = True, parsed: bool = False) 
             pointers={"/state": f"a JSON object is needed, not {kind}"},
         )
     text, value = canonical(state, pointer="/state", parsed=parsed)
-    removed: tuple[str, ...] = ()
+    removed = NOWHERE
     if redacts:
         redacted = redact(value, pointer="/state")
         if redacted.removed:
-            removed = tuple(pointer.removeprefix("/state") for pointer in redacted.removed)
             text, value = canonical(redacted.value, pointer="/state")
         if MARKER in text:
             # What the client removed before sending, or an earlier save, is no less missing here.
-            removed = tuple(dict.fromkeys((*removed, *_marked(value))))
+            removed = _marked(value)
     return PreparedState(text, len(text.encode()), tuple(value), removed)
 
 
-def _marked(value: Any) -> Iterator[str]:
-    """Pointers of the texts and members that hold the marker, in document order."""
-    stack: list[tuple[str, Any]] = [("", value)]
-    while stack:
-        pointer, item = stack.pop()
-        if MARKER in pointer.rpartition("/")[2] or (isinstance(item, str) and MARKER in item):
-            yield pointer
-        members: Iterable[tuple[str | int, Any]] = ()
-        if isinstance(item, dict):
-            members = cast("dict[str, Any]", item).items()
-        elif isinstance(item, list):
-            members = enumerate(cast("list[Any]", item))
-        stack += reversed([(child_pointer(pointer, key), child) for key, child in members])
+def _marked(value: Any) -> Pointers:
+    """Where texts and members hold the marker."""
+    return collect(
+        step
+        for step in walk(value)
+        if (isinstance(step.value, str) and MARKER in step.value)
+        or (isinstance(step.key, str) and MARKER in step.key)
+    )
 
 
 def _state_in_string(text: str) -> object:

@@ -1,8 +1,8 @@
 """Which JSON Run Memory accepts, and the one compact text it keeps of a value.
 
 Good values take a path that runs in C: write, parse back, compare. Only a value that fails is walked in
-Python, to name the place. Belongs here: parsing, writing, bounds and JSON pointers (RFC 6901). Does not
-belong here: sizes in bytes and what is removed from a value.
+Python, to name the place. Belongs here: parsing, writing and bounds. Does not belong here: sizes in bytes, how
+a place is pointed at (`pointers`) and what is removed from a value.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from functools import reduce
+from collections.abc import Iterable
 from itertools import chain
 from typing import Any, NamedTuple, cast
 
 from pydantic_core import from_json, to_json
 
 from runmemory_core import errors
+from runmemory_core.policy.pointers import NOWHERE, Place, Pointers, Step, collect, point_at, walk
 from runmemory_core.policy.secret_formats import find_credentials, remove_spans
 from runmemory_core.policy.secret_names import Secrecy, secrecy
 
@@ -28,6 +28,8 @@ MAX_EXACT_INTEGER = 2**53
 _INTEGER_BOUND = 10**MAX_INTEGER_DIGITS
 _LONG_NUMBER = re.compile(r"[:,\[]-?[0-9]{16}")
 _LEXEME = re.compile(r'"((?:[^"\\]|\\.)*+)"(?:[ \t\r\n]*+(:))?|[\[\]{},]', re.DOTALL)
+_Fault = tuple[str, str]
+"""What is wrong, and the way out."""
 _UNWRITABLE = (ValueError, TypeError, OverflowError, RecursionError)
 
 
@@ -77,27 +79,15 @@ def parse(body: bytes | str, *, field: str = "", max_depth: int = MAX_DEPTH) -> 
     return value
 
 
-def child_pointer(pointer: str, key: str | int) -> str:
-    """The JSON pointer of one member or item under ``pointer``."""
-    escaped = key if isinstance(key, int) else key.replace("~", "~0").replace("/", "~1")
-    return f"{pointer}/{escaped}"
-
-
-def big_integers(text: str) -> list[str]:
-    """Pointers of the integers beyond 2^53 in a checked JSON text, which a JavaScript reader rounds."""
+def big_integers(text: str) -> Pointers:
+    """Where the integers beyond 2^53 stand in a checked JSON text, which a JavaScript reader rounds."""
     if _LONG_NUMBER.search(text) is None:
-        return []
-    found: list[str] = []
-    stack: list[tuple[str, Any]] = [("", from_json(text))]
-    while stack:
-        here, item = stack.pop()
-        if isinstance(item, int):
-            if not -MAX_EXACT_INTEGER <= item <= MAX_EXACT_INTEGER:
-                found.append(here)
-        elif isinstance(item, dict | list):
-            members = _members(cast("dict[Any, Any] | list[Any]", item))
-            stack.extend(reversed([(child_pointer(here, key), child) for key, child in members]))
-    return found
+        return NOWHERE
+    return collect(
+        step
+        for step in walk(from_json(text))
+        if isinstance(step.value, int) and not -MAX_EXACT_INTEGER <= step.value <= MAX_EXACT_INTEGER
+    )
 
 
 # --- the quick checks -----------------------------------------------------------------------------------
@@ -165,40 +155,37 @@ def _deep_pointer(body: bytes | str, field: str, max_depth: int) -> str:
             path = [*path[:-1], place + 1] if path and isinstance(place := path[-1], int) else path
         elif match[2] and path:
             path[-1] = json.loads(f'"{match[1]}"').encode(errors="replace").decode()
-    return reduce(child_pointer, path, field)
+    place = Place(None, None)
+    place.pointer = field
+    for key in (None, *path):
+        place = Place(place, key)
+    return point_at(place.parent or place, place.key)[0]
 
 
 def _find_refusal(value: Any, pointer: str, max_depth: int) -> errors.InvalidJson | None:
     """The first thing in ``value`` that JSON cannot hold, in document order."""
-    stack: list[tuple[str, Any, int]] = [(pointer, value, 1)]
-    while stack:
-        here, item, depth = stack.pop()
-        if not isinstance(item, dict | list):
-            if refusal := _refuse_scalar(here, item):
-                return refusal
-            continue
-        if depth > max_depth:
-            return _too_deep(here, max_depth)
-        members = list(_members(cast("dict[Any, Any] | list[Any]", item)))
-        if isinstance(item, dict) and (refusal := _refuse_keys(here, [key for key, _ in members])):
-            return refusal
-        stack.extend(reversed([(child_pointer(here, key), child, depth + 1) for key, child in members]))
+    for step in walk(value, pointer):
+        is_container = isinstance(step.value, dict | list)
+        if is_container and step.depth > max_depth:
+            return _too_deep(step.pointer, max_depth)
+        if fault := _keys_fault(step.value) if is_container else _scalar_fault(step.value):
+            return _refusal_at(step, *fault)
     return None
 
 
-def _refuse_keys(here: str, keys: list[object]) -> errors.InvalidJson | None:
-    for key in keys:
+def _keys_fault(container: Any) -> _Fault | None:
+    for key in list(cast("dict[Any, Any]", container)) if isinstance(container, dict) else ():
         if not isinstance(key, str):
-            return _refusal(here, f"has a key of type {type(key).__name__}", "JSON keys are strings")
+            return f"has a key of type {type(key).__name__}", "JSON keys are strings"
         if not _is_unicode(key):
-            return _refusal(here, "has a key with half a surrogate pair", "keys are Unicode text")
+            return "has a key with half a surrogate pair", "keys are Unicode text"
     return None
 
 
-def _refuse_scalar(here: str, item: object) -> errors.InvalidJson | None:
+def _scalar_fault(item: object) -> _Fault | None:
     match item:
         case None | bool():
-            return None
+            fault = None
         case str():
             fault = None if _is_unicode(item) else ("holds half a surrogate pair", "text is Unicode")
         case float():
@@ -212,11 +199,7 @@ def _refuse_scalar(here: str, item: object) -> errors.InvalidJson | None:
         case _:
             way_out = "JSON holds objects, lists, strings, numbers, true, false and null"
             fault = (f"is a {type(item).__name__}", way_out)
-    return fault and _refusal(here, *fault)
-
-
-def _members(container: Mapping[Any, Any] | list[Any]) -> Iterator[tuple[Any, Any]]:
-    return iter(container.items() if isinstance(container, Mapping) else enumerate(container))
+    return fault
 
 
 def _is_unicode(text: str) -> bool:
@@ -226,6 +209,12 @@ def _is_unicode(text: str) -> bool:
 def _too_deep(pointer: str, max_depth: int) -> errors.InvalidJson:
     way_out = f"the limit is {max_depth}: flatten it or store it as text"
     return _refusal(pointer, f"is nested over {max_depth} deep", way_out)
+
+
+def _refusal_at(step: Step, problem: str, way_out: str) -> errors.InvalidJson:
+    """The refusal of a value, or of what lies in a container where the pointer would get too long."""
+    pointer, is_cut = point_at(step.parent, step.key)
+    return _refusal(pointer, f"holds deeper inside what {problem}" if is_cut else problem, way_out)
 
 
 def _refusal(pointer: str, problem: str, way_out: str) -> errors.InvalidJson:

@@ -14,13 +14,13 @@ from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
 from runmemory_core.policy import nested_json, secret_formats, secret_pairs, secret_shapes, secret_survey
-from runmemory_core.policy.json_rules import child_pointer
+from runmemory_core.policy.pointers import MAX_POINTER_CHARACTERS, Place, point_at
 from runmemory_core.policy.secret_formats import MARKER, Span
 from runmemory_core.policy.secret_names import Secrecy, secrecy
 
 Mode = Literal["full", "names"]
-MAX_POINTER_CHARACTERS = 1024
-"""A longer pointer is cut to the nearest container it lies in, so that reports stay small."""
+MAX_REPORT_CHARACTERS = 64 * MAX_POINTER_CHARACTERS
+"""So much is pointed at; what is done beyond that is done without a word, so that reports stay small."""
 
 
 class Redacted(NamedTuple):
@@ -126,14 +126,12 @@ def _clean(text: str, mode: Mode, found: list[Span]) -> _Cleaned:
 _Container = dict[str, Any] | list[Any]
 
 
-@dataclass(slots=True)
-class _Frame:
-    """A container being walked; with its parents it is also the path to itself."""
+@dataclass(slots=True, eq=False)
+class _Frame(Place):
+    """A container being walked."""
 
     node: _Container
     members: Iterator[tuple[Any, Any]]
-    parent: _Frame | None
-    key: Any
     named: Mapping[Any, Secrecy]
     """Members that their name, or a shape, gives away."""
     others: Secrecy = Secrecy.NONE
@@ -142,8 +140,6 @@ class _Frame:
     schema: Secrecy = Secrecy.NONE
     """Of the secret that this container is the JSON Schema of."""
     has_pairs: bool = False
-    pointer: str | None = None
-    is_cut: bool = False
 
 
 class _Walk:
@@ -154,11 +150,13 @@ class _Walk:
         self.warned: list[str] = []
         self._plan = plan
         self._pointer = pointer
+        self._left = MAX_REPORT_CHARACTERS
         self._hot_keys = plan.value_keys.union(plan.names)
 
     def run(self, holder: dict[str, Any]) -> None:
         cleaned = self._plan.cleaned
         stack = [self._enter(holder, None, "")]
+        stack[0].pointer = self._pointer
         while stack:
             frame = stack[-1]
             for key, value in frame.members:
@@ -186,7 +184,7 @@ class _Walk:
         if clean is None or key in secret_shapes.UNTOUCHED:
             return
         if clean.masked != clean.text:
-            self.warned.append(self._point_at(frame, key))
+            self._report(self.warned, frame, key)
         if clean.text != text:
             self._remove(frame, key, clean.text)
 
@@ -197,7 +195,7 @@ class _Walk:
         if not judged and frame.has_pairs:
             pair: list[Any] = value
             named = {1: secrecy(pair[0])}
-            return _Frame(pair, iter(enumerate(pair)), frame, key, named, inherited=pair[0])
+            return _Frame(frame, key, pair, iter(enumerate(pair)), named, inherited=pair[0])
         if not judged or secret_shapes.is_placeholder(value):
             return self._enter(value, frame, key)
         name: str = frame.inherited or key
@@ -222,13 +220,13 @@ class _Walk:
         if isinstance(node, list):
             others = Secrecy.STRINGS if inherited and not schema else Secrecy.NONE
             has_pairs = isinstance(node[0], list) and secret_shapes.is_pairs(node)
-            return _Frame(node, iter(enumerate(node)), parent, key, {}, others, inherited, schema, has_pairs)
+            return _Frame(parent, key, node, iter(enumerate(node)), {}, others, inherited, schema, has_pairs)
         named: dict[str, Secrecy] = {}
         if schema:
             named = dict.fromkeys(secret_shapes.SCHEMA_VALUES, schema)
         elif inherited or not self._hot_keys.isdisjoint(node):
             named = self._name_members(node, inherited)
-        return _Frame(node, iter(node.items()), parent, key, named, Secrecy.NONE, inherited, schema)
+        return _Frame(parent, key, node, iter(node.items()), named, Secrecy.NONE, inherited, schema)
 
     def _name_members(self, node: dict[str, Any], inherited: str) -> dict[str, Secrecy]:
         plan = self._plan
@@ -246,9 +244,9 @@ class _Walk:
     def _visit_keys(self, frame: _Frame, node: dict[str, Any]) -> None:
         """Puts the marker into keys that are credentials; equal keys are numbered so that none is lost."""
         found = {key: self._plan.cleaned[key] for key in node if key in self._plan.credential_keys}
-        self.warned += (
-            self._point_at(frame, key) for key, clean in found.items() if clean.masked != clean.text
-        )
+        for key, clean in found.items():
+            if clean.masked != clean.text:
+                self._report(self.warned, frame, key)
         if all(clean.text == key for key, clean in found.items()):
             return
         members = list(node.items())
@@ -258,35 +256,19 @@ class _Walk:
             new = f"{new} {number}" if new in node else new
             node[new] = value
             if new != key:
-                self.removed.append(self._point_at(frame, new))
+                self._report(self.removed, frame, new)
 
     def _remove(self, frame: _Frame, key: Any, remainder: str = MARKER) -> None:
         frame.node[key] = remainder
-        self.removed.append(self._point_at(frame, key))
+        self._report(self.removed, frame, key)
 
-    def _point_at(self, frame: _Frame, key: Any) -> str:
-        """The pointer of a member, or of the nearest container where it would get too long."""
-        self._point_to(frame)
-        return self._join(frame, key) or frame.pointer or self._pointer
+    def _report(self, report: list[str], frame: _Frame, key: Any) -> None:
+        if self._left > 0:
+            pointer, _ = point_at(frame, key, self._name_key)
+            self._left -= len(pointer)
+            report.append(pointer)
 
-    def _point_to(self, frame: _Frame) -> None:
-        """Fills in the pointers down to a frame, each only once."""
-        missing: list[_Frame] = []
-        above: _Frame | None = frame
-        while above is not None and above.pointer is None:
-            missing.append(above)
-            above = above.parent
-        for lower in reversed(missing):
-            parent = lower.parent
-            joined = self._pointer if parent is None else self._join(parent, lower.key)
-            lower.is_cut = joined is None
-            lower.pointer = parent.pointer if joined is None and parent is not None else joined
-
-    def _join(self, frame: _Frame, key: Any) -> str | None:
-        """The pointer of a member of a frame, in which a key that is a credential is masked."""
-        if frame.parent is None:
-            return self._pointer
-        if isinstance(key, str) and (clean := self._plan.cleaned.get(key)):
-            key = clean.masked
-        joined = child_pointer(frame.pointer or "", key)
-        return None if frame.is_cut or len(joined) > MAX_POINTER_CHARACTERS else joined
+    def _name_key(self, key: str | int) -> str | int:
+        """The key as it may be shown: one that is a credential is masked."""
+        clean = self._plan.cleaned.get(key) if isinstance(key, str) else None
+        return clean.masked if clean else key

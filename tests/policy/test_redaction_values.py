@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from runmemory_core.policy.redaction import MAX_POINTER_CHARACTERS, contains_credential, redact
+from runmemory_core.policy.pointers import MAX_POINTER_CHARACTERS
+from runmemory_core.policy.redaction import contains_credential, redact
 
 GONE = "[removed]"
 RANDOM = "Aa1Bb2Cc3Dd4Ee5Ff6Gg7Hh8Ii9Jj0Kk"
