@@ -23,6 +23,10 @@ MAX_REPORT_CHARACTERS = 64 * MAX_POINTER_CHARACTERS
 """So much is pointed at; what is done beyond that is done without a word, so that reports stay small."""
 
 
+CACHED_LABEL_CHARACTERS = 200
+"""Answers for longer texts, such as a whole list of finished ids, are not remembered."""
+
+
 class Redacted(NamedTuple):
     """The value without its secrets, and JSON pointers in document order to what was done.
 
@@ -49,9 +53,17 @@ def names_secret(key: str) -> bool:
     return secrecy(key) > Secrecy.NONE
 
 
-@lru_cache(maxsize=2_048)
 def contains_credential(text: str) -> bool:
     """Whether a text that is shown in lists and logs, such as a run_id, holds a credential."""
+    return _label_holds(text) if len(text) <= CACHED_LABEL_CHARACTERS else _holds_credential(text)
+
+
+@lru_cache(maxsize=2_048)
+def _label_holds(text: str) -> bool:
+    return _holds_credential(text)
+
+
+def _holds_credential(text: str) -> bool:
     return _clean(text, "full", secret_formats.find_credentials(text)).text != text
 
 

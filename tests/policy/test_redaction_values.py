@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from runmemory_core.policy import redaction
 from runmemory_core.policy.pointers import MAX_POINTER_CHARACTERS
 from runmemory_core.policy.redaction import contains_credential, redact
 
@@ -382,3 +383,13 @@ def test_plain_labels_hold_no_credential() -> None:
         "token-refresh",
     ):
         assert not contains_credential(label)
+
+
+def test_only_short_labels_are_remembered() -> None:
+    redaction._label_holds.cache_clear()
+    for number in range(3_000):
+        assert not contains_credential(f"invoice {number}")
+        assert not contains_credential(f"invoice {number}\n" * 30)
+        assert contains_credential(f"ghp_{RANDOM}\n" + f"invoice {number}\n" * 30)
+    remembered = redaction._label_holds.cache_info()
+    assert (remembered.misses, remembered.currsize) == (3_000, 2_048)
