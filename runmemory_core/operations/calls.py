@@ -7,20 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any, cast
 
 from pydantic import ValidationError
-from pydantic_core import ErrorDetails, from_json
+from pydantic_core import from_json
 
 from runmemory_core.errors import CredentialInName, InvalidJson, InvalidRequest, MalformedBody, StateTooLarge
 from runmemory_core.model import Limits
 from runmemory_core.operations import OPERATIONS, Operation
 from runmemory_core.operations._fields import Request
+from runmemory_core.operations._refusals import drop_surplus, refusal
 from runmemory_core.operations.storage import Commit
 from runmemory_core.operations.tools import ERROR_CHARACTERS, Resume, SaveCheckpoint
 from runmemory_core.policy.json_rules import big_integers, canonical, parse, write
-from runmemory_core.policy.pointers import NOWHERE, Pointers, child_pointer, collect, walk
+from runmemory_core.policy.pointers import NOWHERE, Pointers, collect, walk
 from runmemory_core.policy.redaction import contains_credential, redact, redact_message
 from runmemory_core.policy.secret_formats import MARKER
 
@@ -201,17 +201,12 @@ def _state_in_string(text: str) -> object:
 
 
 def _validated(operation: Operation, arguments: dict[str, Any]) -> Request:
+    known = operation.request.model_fields
+    surplus = drop_surplus(arguments, known)
     try:
         return operation.request.model_validate(arguments)
     except ValidationError as error:
-        errors = error.errors(include_url=False)
-        found = dict(_finding(operation, details) for details in errors)
-        pointers = {
-            reduce(child_pointer, details["loc"] or ("request",), ""): _finding(operation, details)[1]
-            for details in errors
-        }
-        detail = "; ".join(f"{where} {words}" for where, words in list(found.items())[:5])
-        raise InvalidRequest(detail, pointers=pointers) from None
+        raise refusal(operation.name, known, error, surplus=surplus) from None
 
 
 def _refuse_credentials(arguments: Mapping[str, Any], *, under: str = "") -> None:
@@ -226,25 +221,3 @@ def _credential(pointer: str, name: str) -> CredentialInName:
         f"{name} contains a credential; names are shown in lists and logs: use a plain label",
         pointers={f"/{pointer}": "contains a credential"},
     )
-
-
-def _finding(operation: Operation, details: ErrorDetails) -> tuple[str, str]:
-    """Where and what one of pydantic's findings is, in words; the value itself is never shown."""
-    where = ".".join(str(part) for part in details["loc"]) or "request"
-    match details["type"]:
-        case "extra_forbidden":
-            known = ", ".join(operation.request.model_fields) or "no arguments"
-            return where, f"is not an argument of {operation.name}; it takes {known}"
-        case "missing":
-            return where, f"is required by {operation.name}"
-        case "string_too_long" | "string_too_short":
-            bounds = details.get("ctx", {})
-            bound = bounds.get("max_length", bounds.get("min_length"))
-            side = "at most" if "max_length" in bounds else "at least"
-            return where, f"has {len(details['input'])} characters; it takes {side} {bound}"
-        case "too_long":
-            bounds = details.get("ctx", {})
-            return where, f"has {bounds['actual_length']:,} items; it takes at most {bounds['max_length']:,}"
-        case _:
-            message = details["msg"].removeprefix("Input ").removeprefix("Value ")
-            return where, message[:1].lower() + message[1:]

@@ -17,7 +17,9 @@ RULES: dict[str, str] = {
     "ARG-04": "An unknown argument is refused by its name.",
     "ARG-05": "Each argument has one JSON type; nothing is converted.",
     "ARG-06": "A missing argument is refused by its name.",
+    "ARG-07": "What cannot be a name, a very long integer or half a surrogate pair, is refused with measure and bound.",
     "ERR-01": "A refusal has a stable code and the JSON pointers of its causes, never a value that was sent.",
+    "ERR-03": "A refusal names fifty of its causes and counts all; names it was sent are masked and cut.",
     "ERR-02": "The path of the database is told to nobody but the log.",
     # resume
     "RES-01": "A run without a checkpoint is new.",
