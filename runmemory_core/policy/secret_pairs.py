@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from urllib.parse import unquote
 
 from runmemory_core.policy.secret_formats import MARKER, Span, is_template
-from runmemory_core.policy.secret_names import Secrecy, secrecy
+from runmemory_core.policy.secret_names import Secrecy, secrecy, split_words
 
 _MAX_NAME = 64
 _BLANK = re.compile(r"\s")
@@ -35,6 +35,13 @@ _TOLD = re.compile(
 _LONE_NAME = re.compile(r"-{0,2}\??([A-Za-z_][\w .%\[\]\-]{0,63})=")
 # In a query string or a form everything is text, also what names no secret.
 _NO_SECRETS = frozenset({"", "true", "false", "null", "none"})
+# A bare parameter of a query, a call or a look-up, and a variable or a path to one.
+_PARAMETER = re.compile(r"\?|[:@]\w{1,64}+")
+_CALL_BEGINS = re.compile(r"[A-Za-z_$][\w.$]{0,64}+[(\[]")
+_PATH = re.compile(r"(?:[A-Za-z_$]{1,40}+\d?(?:\.|->|::)){0,8}+[A-Za-z_$]{1,40}+")
+_PATH_SIGN = re.compile(r"\.|->|::")
+# Pairs between blanks are a connection string where one of them says where to.
+_CONNECTS = frozenset({"host", "hostaddr", "hostname", "server", "dbname", "database", "user", "port"})
 _SIGNATURES = frozenset({"sig", "signature"})
 
 
@@ -68,7 +75,7 @@ def find_named_values(text: str, *, in_prose: bool) -> list[Span]:
     """
     spans: list[Span] = []
     if "=" in text:
-        spans += _find_whole_pairs(text)
+        spans += _find_whole_pairs(text, in_prose=in_prose)
         if in_prose or not _BLANK.search(text):
             for pattern in _QUERY_VALUES:
                 spans += (
@@ -98,29 +105,77 @@ def _gives_away(name: str) -> bool:
 
 
 def _is_secret(name: str, value: str) -> bool:
-    return _gives_away(name) and value.lower() not in _NO_SECRETS and not is_template(value)
+    return (
+        _gives_away(name)
+        and value.lower() not in _NO_SECRETS
+        and not is_template(value)
+        and not _stands_for(name, value)
+    )
 
 
-def _find_whole_pairs(text: str) -> list[Span]:
-    """Spans in a text that is pairs throughout: `a=1;b=2`, `a=1&b=2`, `a=1 b=2` or one `--name=value`."""
+def _find_whole_pairs(text: str, *, in_prose: bool) -> list[Span]:
+    """Spans in a text that is pairs throughout: `a=1;b=2`, `a=1&b=2`, `a=1 b=2` or one `--name=value`.
+
+    Without ``in_prose`` what may as well be a line of a program is left alone: one pair, or pairs that name no host.
+    """
     if "\n" in text:
         return []
     separator = next((separator for separator in ";& " if separator in text), ";")
     if separator == "&" and ("://" in text or _BLANK.search(text)):
         return []
-    spans: list[Span] = []
+    found: list[tuple[str, str, Span]] = []
     start = 0
     for part in text.split(separator):
-        inner = len(part) - len(part.lstrip())
-        pair = _LONE_NAME.match(part, inner)
-        if pair:
-            value = part[pair.end() :].strip()
-            if _is_secret(pair[1].strip(), value.strip("\"'")):
-                spans.append((start + pair.end(), start + len(part)))
-        elif start and part.strip():
+        if pair := _LONE_NAME.match(part, len(part) - len(part.lstrip())):
+            found.append(
+                (pair[1].strip(), part[pair.end() :].strip(), (start + pair.end(), start + len(part)))
+            )
+        elif part.strip() and (start or not _may_lead(part, text[len(part) :])):
             return []
         start += len(part) + len(separator)
-    return spans
+    if not in_prose and not _is_configuration(text, separator, [name.lower() for name, *_ in found]):
+        return []
+    is_alone = len(found) == 1 and not text.startswith("--")
+    return [
+        span
+        for name, value, span in found
+        if _is_secret(name, value.strip("\"'")) and not _is_code(name, value, is_alone=is_alone)
+    ]
+
+
+def _may_lead(word: str, rest: str) -> bool:
+    """Whether pairs may follow a first word that is none: an address, or the name of a command."""
+    return "://" in word if rest.startswith(";") else rest.lstrip().startswith("--")
+
+
+def _is_configuration(text: str, separator: str, names: list[str]) -> bool:
+    if text.startswith("--"):
+        return True
+    return len(names) > 1 and (separator != " " or not _CONNECTS.isdisjoint(names))
+
+
+def _is_code(name: str, value: str, *, is_alone: bool) -> bool:
+    """Whether a value is an expression: one that computes, a parameter of a query, or a variable.
+
+    A variable is told from a secret by its name, which ends as that of the value does; where one pair ``is_alone``,
+    also by the dots in it.
+    """
+    if _PARAMETER.fullmatch(value) or _is_call(value):
+        return True
+    if not _PATH.fullmatch(value):
+        return False
+    return _stands_for(name, value) or (is_alone and _PATH_SIGN.search(value) is not None)
+
+
+def _is_call(value: str) -> bool:
+    return value.endswith((")", "]")) and _CALL_BEGINS.match(value) is not None
+
+
+def _stands_for(name: str, value: str) -> bool:
+    """Whether a value names what it would be: `YOUR_TOKEN`, or the variable `new_password`."""
+    if not _PATH.fullmatch(value) or len(value) > _MAX_NAME:
+        return False
+    return split_words(value)[-1:] == split_words(name)[-1:]
 
 
 def _find_lines(text: str) -> Iterator[Span]:
@@ -133,7 +188,7 @@ def _find_lines(text: str) -> Iterator[Span]:
             continue
         name = _LINE_NAME.fullmatch(text, line, sign)
         value = match["value"].strip("\"'")
-        if name and _is_secret(name[1], value):
+        if name and _is_secret(name[1], value) and not _is_call(value):
             yield match.span("value")
 
 

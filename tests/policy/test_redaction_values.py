@@ -91,6 +91,7 @@ def test_the_name_a_part_stands_under_counts() -> None:
         ("jdbc:sqlserver://h:1;user=a;password=b", f"jdbc:sqlserver://h:1;user=a;password={GONE}"),
         ("host=db user=a password=b", f"host=db user=a password={GONE}"),
         ("--password=hunter2", f"--password={GONE}"),
+        ("Server=a;Password=my.pass;", f"Server=a;Password={GONE};"),
     ],
 )
 def test_a_secret_in_a_known_shape_goes(value: Any, expected: Any) -> None:
@@ -101,6 +102,10 @@ def test_a_secret_in_a_known_shape_goes(value: Any, expected: Any) -> None:
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
+        ("password=hunter2", f"password={GONE}"),
+        ("PASSWORD=Passw0rd", f"PASSWORD={GONE}"),
+        ('let apiKey="abc";', f"let apiKey={GONE};"),
+        ("level=info token=abc", f"level=info token={GONE}"),
         ("see https://x.test/?api_key=abc now", f"see https://x.test/?api_key={GONE} now"),
         ("mysql --user=a --password=hunter2 shop", f"mysql --user=a --password={GONE} shop"),
         ({f"sk-{RANDOM}": 1, "a": 2}, {GONE: 1, "a": 2}),
@@ -148,6 +153,18 @@ def test_json_encoded_several_times_is_followed() -> None:
         text = json.dumps({"inner": text}, ensure_ascii=False)
     cleaned = after([text])[0]
     assert cleaned == text.replace("hunter2", GONE)
+
+
+def test_a_line_of_code_is_told_from_a_pair() -> None:
+    for line in (
+        *("self.password=password", "api_key=api_key", "login(user, password=pw)", "this.token=token;"),
+        *("let apiKey=process.env.API_KEY;", "const token=req.headers.token; foo();", "password=config.pw"),
+        *("foo(x, api_key=settings.api_key)", "WHERE password=:password", "password=?", "password=@password"),
+        *("password=self.ask()", "API_KEY=os.getenv('A')", "password=form['pw']", "import os; password=abc"),
+        *("user=u; password=self.password; save()", "https://x.test/?token=YOUR_TOKEN&a=1"),
+    ):
+        for mode in ("full", "names"):
+            assert redact([line], mode=mode) == ([line], (), ())
 
 
 # --- formats --------------------------------------------------------------------------------------------
