@@ -19,7 +19,7 @@ from runmemory_core.operations._fields import Request
 from runmemory_core.operations._refusals import drop_surplus, refusal
 from runmemory_core.operations.storage import Commit
 from runmemory_core.operations.tools import ERROR_CHARACTERS, Resume, SaveCheckpoint
-from runmemory_core.policy.json_rules import big_integers, canonical, parse, write
+from runmemory_core.policy.json_rules import big_integers, canonical, parse, rounded_decimals, write
 from runmemory_core.policy.pointers import NOWHERE, Pointers, collect, walk
 from runmemory_core.policy.redaction import contains_credential, redact, redact_message
 from runmemory_core.policy.secret_formats import MARKER
@@ -90,23 +90,38 @@ def prepare(name: str, arguments: Mapping[str, Any], *, redacts: bool = True, pa
         return Call(operation, request, redacts=redacts)
     notices: tuple[str, ...] = ()
     if isinstance(given, str):
-        given, notices = _state_in_string(given), (STRING_STATE,)
+        given, notices = _state_in_string(given), (STRING_STATE, *_rounded_here(given))
     state = prepare_state(given, redacts=redacts, parsed=parsed or bool(notices))
     return Call(operation, request, state, notices + _rounded_elsewhere(state), redacts)
 
 
 def _rounded_elsewhere(state: PreparedState) -> tuple[str, ...]:
     """A notice of integers that are kept exactly, and that other readers of JSON round."""
-    count, pointers = big_integers(state.text)
-    if not count:
+    found = big_integers(state.text)
+    if not found.total:
         return ()
-    counted = "an integer" if count == 1 else f"{count:,} integers"
-    shown = ", ".join(pointers[:POINTERS_NAMED]) + (" and more" if count > POINTERS_NAMED else "")
     notice = (
-        f"state has {counted} beyond 2^53 ({shown}): kept exactly, but JavaScript and many other readers of JSON "
-        "round such numbers: send strings where one of these reads the state"
+        f"state has {_counted(found, 'an integer', 'integers', 'beyond 2^53')}: kept exactly, but JavaScript and many "
+        "other readers of JSON round such numbers: send strings where one of these reads the state"
     )
     return (notice,)
+
+
+def _rounded_here(text: str) -> tuple[str, ...]:
+    """A notice of decimals that do not come back as they were written."""
+    found = rounded_decimals(text)
+    if not found.total:
+        return ()
+    finer = "finer than a double"
+    return (
+        f"state has {_counted(found, 'a number', 'numbers', finer)}: kept rounded; send strings to keep every digit",
+    )
+
+
+def _counted(found: Pointers, one: str, many: str, what: str) -> str:
+    counted = one if found.total == 1 else f"{found.total:,} {many}"
+    more = " and more" if found.total > POINTERS_NAMED else ""
+    return f"{counted} {what} ({', '.join(found.shown[:POINTERS_NAMED])}{more})"
 
 
 def _checked_save(request: SaveCheckpoint, *, redacts: bool) -> SaveCheckpoint:

@@ -11,6 +11,7 @@ import json
 import math
 import re
 from collections.abc import Iterable
+from decimal import Decimal, InvalidOperation
 from itertools import chain
 from typing import Any, NamedTuple, cast
 
@@ -27,6 +28,8 @@ MAX_EXACT_INTEGER = 2**53
 
 _INTEGER_BOUND = 10**MAX_INTEGER_DIGITS
 _LONG_NUMBER = re.compile(r"[:,\[]-?[0-9]{16}")
+# Fewer digits, or an exponent nearer to zero, no double changes.
+_LONG_DECIMAL = re.compile(r"[0-9][0-9.]{16}|[eE][+-]?[0-9]{3}")
 _LEXEME = re.compile(r'"((?:[^"\\]|\\.)*+)"(?:[ \t\r\n]*+(:))?|[\[\]{},]', re.DOTALL)
 _Fault = tuple[str, str]
 """What is wrong, and the way out."""
@@ -88,6 +91,26 @@ def big_integers(text: str) -> Pointers:
         for step in walk(from_json(text))
         if isinstance(step.value, int) and not -MAX_EXACT_INTEGER <= step.value <= MAX_EXACT_INTEGER
     )
+
+
+def rounded_decimals(text: str) -> Pointers:
+    """Where a JSON text that `parse` accepted has decimals that no double holds, so that they come back changed."""
+    if _LONG_DECIMAL.search(text) is None:
+        return NOWHERE
+    value = json.loads(text.lstrip("\ufeff"), parse_float=_read_decimal)
+    return collect(step for step in walk(value) if isinstance(step.value, _Rounded))
+
+
+class _Rounded(float):
+    """A double that is not the number its text says."""
+
+
+def _read_decimal(text: str) -> float:
+    number = float(text)
+    try:
+        return number if Decimal(text) == Decimal(repr(number)) else _Rounded(number)
+    except InvalidOperation:  # an exponent beyond what any reader knows
+        return _Rounded(number)
 
 
 # --- the quick checks -----------------------------------------------------------------------------------

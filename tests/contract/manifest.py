@@ -99,6 +99,7 @@ RULES: dict[str, str] = {
     "JSN-01": "What JSON cannot hold is refused with its JSON pointer, and nothing is kept.",
     "JSN-02": "NUL, big integers and 1.0 come back exactly.",
     "JSN-04": "A save says which integers lie beyond 2^53, since other readers of JSON round them.",
+    "JSN-05": "Of a state sent as text a save says which decimals are finer than a double, since they are rounded.",
     "JSN-03": "Of duplicate keys the last wins.",
     "SIZ-01": "A state of 262,144 bytes passes; one of 262,145 is refused with both numbers.",
     "RED-01": "A secret is replaced before anything is kept, and its pointer is told on save and on load.",

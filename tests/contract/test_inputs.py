@@ -10,7 +10,7 @@ import pytest
 
 from runmemory_core import Client, InvalidRequest
 from runmemory_core.operations.tools import SaveReply
-from tests.contract.faces import Face
+from tests.contract.faces import Face, checkpoint_of
 
 TOKEN = "sk-proj-" + "a1B2" * 12
 
@@ -67,3 +67,17 @@ def test_what_cannot_be_a_name_is_refused_with_measure_and_bound(client: Client)
             assert refusal.pointers == {f"/{name}": words}
         assert refused(client, done=["a", wrong]).pointers == {"/done/1": words}
     assert client.save_checkpoint(10**199, "one").job == "1" + "0" * 199
+
+
+@pytest.mark.rule("JSN-05")
+def test_decimals_that_come_back_rounded_are_named(client: Client) -> None:
+    text = '{"a": 0.1234567890123456789, "b": [12345678901234567.89, 1e-400], "c": 0.1, "d": 2.50}'
+    taken, notice = client.save_checkpoint("import", "one", state=text).notices
+    assert "taken as that object" in taken
+    assert notice == (
+        "state has 3 numbers finer than a double (/a, /b/0, /b/1): kept rounded; send strings to keep every digit"
+    )
+    assert checkpoint_of(client.resume("import")).state == json.loads(text)
+    assert (
+        len(client.save_checkpoint("import", "two", state='{"c": 0.1, "d": 2.50, "e": 1e300}').notices) == 1
+    )
