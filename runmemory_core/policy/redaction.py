@@ -13,7 +13,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
-from runmemory_core.policy import nested_json, secret_formats, secret_pairs, secret_shapes, secret_survey
+from runmemory_core.policy import (
+    nested_json,
+    secret_formats,
+    secret_lines,
+    secret_pairs,
+    secret_shapes,
+    secret_survey,
+)
 from runmemory_core.policy.pointers import MAX_POINTER_CHARACTERS, Place, point_at
 from runmemory_core.policy.secret_formats import MARKER, Span
 from runmemory_core.policy.secret_names import Secrecy, secrecy
@@ -102,18 +109,22 @@ class _Plan(NamedTuple):
     credential_keys: frozenset[str]
     value_keys: frozenset[str]
     label_keys: frozenset[str]
+    flags: dict[str, Secrecy]
+    """The arguments of commands that name the next one."""
 
 
 def _plan(holder: dict[str, Any], mode: Mode) -> _Plan | None:
     keys, strings, has_pairs = secret_survey.survey(holder)
     names = {key: judged for key in keys if (judged := secrecy(str.__str__(key)))}
     value_keys = frozenset(key for key in keys if secret_shapes.is_value_key(key))
+    value_keys |= secret_shapes.typed_keys(keys)
     label_keys = frozenset(key for key in keys if value_keys and key.lower().endswith(secret_shapes.LABELS))
     suspects = secret_survey.find_suspects([*strings, *secret_survey.keys_like_credentials(keys)])
+    flags = {text: judged for text in suspects if (judged := secret_shapes.flag_secrecy(text))}
     cleaned = {text: _clean(text, mode, found) for text, found in suspects.items()}
     cleaned = {text: clean for text, clean in cleaned.items() if text != clean.text or text != clean.masked}
-    if names or cleaned or label_keys or has_pairs:
-        return _Plan(names, cleaned, frozenset(keys & cleaned.keys()), value_keys, label_keys)
+    if names or cleaned or label_keys or has_pairs or flags:
+        return _Plan(names, cleaned, frozenset(keys & cleaned.keys()), value_keys, label_keys, flags)
     return None
 
 
@@ -128,7 +139,9 @@ def _clean(text: str, mode: Mode, found: list[Span]) -> _Cleaned:
     if mode == "names" and (certain := secret_pairs.find_named_values(text, in_prose=False)):
         new = secret_formats.remove_spans(text, certain)
         found = secret_formats.find_credentials(new) if found else []
-    masked = secret_formats.remove_spans(new, found + secret_pairs.find_named_values(new, in_prose=True))
+    named = secret_pairs.find_named_values(new, in_prose=True)
+    lines = [*secret_lines.find_lines(new), *secret_lines.find_arguments(new)]
+    masked = secret_formats.remove_spans(new, [*found, *named, *lines])
     return _Cleaned(new if mode == "names" else masked, masked)
 
 
@@ -180,7 +193,7 @@ class _Walk:
                     if value and (inner := self._visit_container(frame, key, value, judged)):
                         stack.append(inner)
                         break
-                elif judged is Secrecy.NUMBERS_TOO and value is not None and not isinstance(value, bool):
+                elif judged > Secrecy.WHOLE and secret_shapes.is_number_of(judged, value):
                     self._remove(frame, key)
             else:
                 stack.pop()
@@ -189,7 +202,7 @@ class _Walk:
 
     def _visit_text(self, frame: _Frame, key: Any, text: str, judged: Secrecy) -> None:
         if judged and text and text != MARKER:
-            if judged > Secrecy.STRINGS or text.lower() not in secret_shapes.SAYS_HOW:
+            if not secret_shapes.is_no_value(judged, frame.inherited or str(key), text):
                 self._remove(frame, key)
             return
         clean = self._plan.cleaned.get(text)
@@ -232,7 +245,9 @@ class _Walk:
         if isinstance(node, list):
             others = Secrecy.STRINGS if inherited and not schema else Secrecy.NONE
             has_pairs = isinstance(node[0], list) and secret_shapes.is_pairs(node)
-            return _Frame(parent, key, node, iter(enumerate(node)), {}, others, inherited, schema, has_pairs)
+            named_at = secret_shapes.name_arguments(node, self._plan.flags) if self._plan.flags else {}
+            items = iter(enumerate(node))
+            return _Frame(parent, key, node, items, named_at, others, inherited, schema, has_pairs)
         named: dict[str, Secrecy] = {}
         if schema:
             named = dict.fromkeys(secret_shapes.SCHEMA_VALUES, schema)
@@ -249,7 +264,11 @@ class _Walk:
             del named["token"]
         for value_key in plan.value_keys & node.keys():
             labels = [(key, node[key]) for key in plan.label_keys & node.keys()]
-            judged = [secret_shapes.label_secrecy(key, label) for key, label in labels if type(label) is str]
+            judged = [
+                secret_shapes.label_secrecy(key, label, value_key)
+                for key, label in labels
+                if type(label) is str
+            ]
             named[value_key] = max([*judged, named.get(value_key, Secrecy.NONE)])
         return named
 

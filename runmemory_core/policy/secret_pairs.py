@@ -28,6 +28,8 @@ _QUERY_VALUES = tuple(
     for separator in (r"\?", "&", "#", "--")
 )
 _LINE_VALUE = re.compile(r"""=(?<=[A-Z0-9_]=)(?P<value>"[^"\n]*"|'[^'\n]*'|[^\s#"'`(][^\s#]*+)""")
+# What goes on to the end of the line in plain words belongs to a password; keys and tokens hold no blanks.
+_MORE_WORDS = re.compile(r"(?:[ \t]{1,8}[A-Za-z0-9]{1,64}+){1,16}+(?=[ \t\r]{0,8}(?:\n|\Z))")
 _LINE_NAME = re.compile(r"[ \t]*+(?:(?:export|set|ENV|ARG|-)[ \t]++)?([A-Z][A-Z0-9_]{1,63})")
 _TOLD = re.compile(
     r"""(?P<name>\b[A-Za-z][\w.\-]{0,63})(?:=|:[ ]{0,2})(?=(?P<value>"[^"\n]*+"|'[^'\n]*+'|[^\s"'&,;<>(){}\[\]]++))"""
@@ -78,9 +80,7 @@ def find_named_values(text: str, *, in_prose: bool) -> list[Span]:
         spans += _find_whole_pairs(text, in_prose=in_prose)
         if in_prose or not _BLANK.search(text):
             for pattern in _QUERY_VALUES:
-                spans += (
-                    m.span("value") for m in pattern.finditer(text) if _is_secret(m["name"], m["value"])
-                )
+                spans += (m.span("value") for m in pattern.finditer(text) if is_secret(m["name"], m["value"]))
         if in_prose:
             spans += _find_lines(text)
     if in_prose:
@@ -96,7 +96,7 @@ def find_told_values(text: str) -> list[Span]:
     return [
         match.span("value")
         for match in _TOLD.finditer(text)
-        if MARKER not in match["value"] and _is_secret(match["name"], match["value"])
+        if MARKER not in match["value"] and is_secret(match["name"], match["value"])
     ]
 
 
@@ -104,7 +104,8 @@ def _gives_away(name: str) -> bool:
     return secrecy(unquote(name) if "%" in name else name) > Secrecy.NONE or name.lower() in _SIGNATURES
 
 
-def _is_secret(name: str, value: str) -> bool:
+def is_secret(name: str, value: str) -> bool:
+    """Whether a name gives a text away that is not just a place for one."""
     return (
         _gives_away(name)
         and value.lower() not in _NO_SECRETS
@@ -139,7 +140,7 @@ def _find_whole_pairs(text: str, *, in_prose: bool) -> list[Span]:
     return [
         span
         for name, value, span in found
-        if _is_secret(name, value.strip("\"'")) and not _is_code(name, value, is_alone=is_alone)
+        if is_secret(name, value.strip("\"'")) and not is_code(name, value, is_alone=is_alone)
     ]
 
 
@@ -154,7 +155,7 @@ def _is_configuration(text: str, separator: str, names: list[str]) -> bool:
     return len(names) > 1 and (separator != " " or not _CONNECTS.isdisjoint(names))
 
 
-def _is_code(name: str, value: str, *, is_alone: bool) -> bool:
+def is_code(name: str, value: str, *, is_alone: bool) -> bool:
     """Whether a value is an expression: one that computes, a parameter of a query, or a variable.
 
     A variable is told from a secret by its name, which ends as that of the value does; where one pair ``is_alone``,
@@ -188,16 +189,19 @@ def _find_lines(text: str) -> Iterator[Span]:
             continue
         name = _LINE_NAME.fullmatch(text, line, sign)
         value = match["value"].strip("\"'")
-        if name and _is_secret(name[1], value) and not _is_call(value):
-            yield match.span("value")
+        if name and is_secret(name[1], value) and not _is_call(value):
+            phrase = _MORE_WORDS.match(text, match.end()) if secrecy(name[1]) > Secrecy.STRINGS else None
+            yield match.start("value"), phrase.end() if phrase else match.end()
 
 
 def _find_quoted(text: str) -> Iterator[Span]:
-    """Values in `"name": "value"`: what is left of JSON cut short, or printed by a program."""
+    """Values in `"name": "value"`: what is left of JSON cut short, also in the value, or printed by a program."""
     for name, start, quote in _quoted_pairs(text):
         end = text.find(quote, start)
         while end > 0 and text[end - 1] == "\\":
             end = text.find(quote, end + len(quote))
+        if end < 0 and secrecy(name) and not is_template(text[start:]):
+            yield start, len(text)
         closes = end > start and _PAIR_ENDS.match(text, end + len(quote))
         if closes and secrecy(name) and not is_template(text[start:end]):
             yield start, end
