@@ -26,11 +26,14 @@ _LINE = re.compile(rf"""{_NAMED}[ \t]++(?P<scheme>(?:Bearer|Basic|Token)[ \t]++)
 # What else stands in a configuration: comments, sections, items and marks of YAML.
 _OTHER_LINES = ("#", "[", "-")
 _GOES_ON = (",", ";", "{", "(", "[", "|", ">", "\\")
+_QUOTE_BEGINS = re.compile(r"""[A-Za-z]?["'`]""")
 _HEADERS = frozenset({"cookie", "authorization"})
 _TYPES = frozenset(
     {"str", "string", "int", "bytes", "bool", "any", "object", "text", "password", "optional", "required"}
 )
 _WHOLE_FLAG = re.compile(r"\0--?([A-Za-z][\w\-]{1,63}+)(?=\0)")
+_QUOTED = re.compile(r"""(?:"[^"]{1,2000}+"|'[^']{1,2000}+')(?:[ \t]{1,8}#.*)?""")
+_WORD = re.compile(r"[A-Za-z_\-]{1,64}+")
 _FLAG_VALUE = re.compile(
     r"""--(?P<name>[a-z][\w\-]{1,63}+)[ \t]{1,8}+(?P<value>"[^"\n]{0,256}"|'[^'\n]{0,256}'|[^\s"'\-][^\s"']*+)"""
 )
@@ -99,14 +102,15 @@ def _is_between(line: str) -> bool:
 def _is_line_secret(name: str, sign: str, value: str, *, is_alone: bool) -> bool:
     """Whether the rest of a line is a secret, not a sentence, a type or a piece of a program."""
     bare = value.strip("\"'")
-    if not is_secret(name, bare):
+    if not is_secret(name, bare) or bare.lower() in _TYPES:
         return False
     if "-" in name or name.lower() in _HEADERS:
-        return sign == ":"
-    if value != bare:
-        return not value.endswith(_GOES_ON)
+        is_program = value.endswith((",", "]")) or _QUOTE_BEGINS.match(value)
+        return sign == ":" and not is_program
+    if _QUOTED.fullmatch(value):
+        return True
     if sign == "=" or value.endswith(_GOES_ON) or " " in value or is_code(name, value, is_alone=False):
         return False
-    if value.isalpha() and (is_alone or secrecy(name) is Secrecy.STRINGS):
+    if _WORD.fullmatch(value) and (is_alone or secrecy(name) is Secrecy.STRINGS):
         return False
-    return value.lower() not in _TYPES | SAYS_HOW
+    return value.lower() not in SAYS_HOW

@@ -41,6 +41,7 @@ _NO_SECRETS = frozenset({"", "true", "false", "null", "none"})
 _PARAMETER = re.compile(r"\?|[:@]\w{1,64}+")
 _CALL_BEGINS = re.compile(r"[A-Za-z_$][\w.$]{0,64}+[(\[]")
 _PATH = re.compile(r"(?:[A-Za-z_$]{1,40}+\d?(?:\.|->|::)){0,8}+[A-Za-z_$]{1,40}+")
+_NAMES = re.compile(r"[A-Za-z_$][A-Za-z_$.:>\-]{0,63}+")
 _PATH_SIGN = re.compile(r"\.|->|::")
 # Pairs between blanks are a connection string where one of them says where to.
 _CONNECTS = frozenset({"host", "hostaddr", "hostname", "server", "dbname", "database", "user", "port"})
@@ -128,9 +129,8 @@ def _find_whole_pairs(text: str, *, in_prose: bool) -> list[Span]:
     start = 0
     for part in text.split(separator):
         if pair := _LONE_NAME.match(part, len(part) - len(part.lstrip())):
-            found.append(
-                (pair[1].strip(), part[pair.end() :].strip(), (start + pair.end(), start + len(part)))
-            )
+            value = part[pair.end() :]
+            found.append((pair[1].strip(), value.strip(), _span_of(value, start + pair.end())))
         elif part.strip() and (start or not _may_lead(part, text[len(part) :])):
             return []
         start += len(part) + len(separator)
@@ -140,8 +140,14 @@ def _find_whole_pairs(text: str, *, in_prose: bool) -> list[Span]:
     return [
         span
         for name, value, span in found
-        if is_secret(name, value.strip("\"'")) and not is_code(name, value, is_alone=is_alone)
+        if is_secret(name, value.strip("\"',")) and not is_code(name, value, is_alone=is_alone)
     ]
+
+
+def _span_of(value: str, start: int) -> Span:
+    """Where a value stands that begins at ``start``; a comma behind it belongs to a program."""
+    kept = value.rstrip()
+    return start, start + (len(kept.rstrip(",")) if kept.endswith(",") else len(value))
 
 
 def _may_lead(word: str, rest: str) -> bool:
@@ -158,14 +164,17 @@ def _is_configuration(text: str, separator: str, names: list[str]) -> bool:
 def is_code(name: str, value: str, *, is_alone: bool) -> bool:
     """Whether a value is an expression: one that computes, a parameter of a query, or a variable.
 
-    A variable is told from a secret by its name, which ends as that of the value does; where one pair ``is_alone``,
-    also by the dots in it.
+    A variable is told from a secret by its name, which ends as that of the value does, by the comma or bracket behind
+    it, and where one pair ``is_alone``, by the dots in it.
     """
-    if _PARAMETER.fullmatch(value) or _is_call(value):
+    bare = value.rstrip(",")
+    if _PARAMETER.fullmatch(bare) or _is_call(bare):
         return True
-    if not _PATH.fullmatch(value):
+    bare = bare.rstrip(")")
+    if not _PATH.fullmatch(bare):
         return False
-    return _stands_for(name, value) or (is_alone and _PATH_SIGN.search(value) is not None)
+    goes_on = bare != value
+    return goes_on or _stands_for(name, bare) or (is_alone and _PATH_SIGN.search(bare) is not None)
 
 
 def _is_call(value: str) -> bool:
@@ -174,9 +183,7 @@ def _is_call(value: str) -> bool:
 
 def _stands_for(name: str, value: str) -> bool:
     """Whether a value names what it would be: `YOUR_TOKEN`, or the variable `new_password`."""
-    if not _PATH.fullmatch(value) or len(value) > _MAX_NAME:
-        return False
-    return split_words(value)[-1:] == split_words(name)[-1:]
+    return _NAMES.fullmatch(value) is not None and split_words(value)[-1:] == split_words(name)[-1:]
 
 
 def _find_lines(text: str) -> Iterator[Span]:
@@ -200,11 +207,15 @@ def _find_quoted(text: str) -> Iterator[Span]:
         end = text.find(quote, start)
         while end > 0 and text[end - 1] == "\\":
             end = text.find(quote, end + len(quote))
-        if end < 0 and secrecy(name) and not is_template(text[start:]):
+        if end < 0 and _is_quoted_secret(name, text[start:]):
             yield start, len(text)
         closes = end > start and _PAIR_ENDS.match(text, end + len(quote))
-        if closes and secrecy(name) and not is_template(text[start:end]):
+        if closes and _is_quoted_secret(name, text[start:end]):
             yield start, end
+
+
+def _is_quoted_secret(name: str, value: str) -> bool:
+    return bool(secrecy(name)) and not is_template(value) and not _stands_for(name, value)
 
 
 def _quoted_pairs(text: str) -> Iterator[tuple[str, int, str]]:

@@ -98,10 +98,22 @@ def test_credentials_of_more_vendors_are_known_by_their_format(credential: str) 
         },
         {"a": "User: my token is lost\nAgent: which token: the API one?", "b": "password: $PASSWORD"},
         {"a": "pass --token to the command", "b": "docker run -u 1000:1000 x", "c": "x --password $PW"},
+        {
+            "a": '"Authorization": f"Bearer {key}",',
+            "b": "X-Api-Key: 'x',",
+            "c": "  api_key: settings.api_key,",
+        },
+        {
+            "a": "cookie: str",
+            "b": "authorization: Optional[str]",
+            "c": "password: bytes = b''",
+            "d": "token: meta_value",
+        },
+        {"a": 'auth_str = f", auth={auth!r}"', "b": 'code_verifier = "".join(pick() for _ in range(128))'},
         {"a": "api_key = settings.api_key\nport = 1", "b": "token: ${{ secrets.TOKEN }}"},
         {"a": "secret_name: db\nkey: value\ntokens: 5", "b": "EAAC" + "aB1/" * 30},
     ],
-    ids=range(15),
+    ids=range(18),
 )
 def test_what_only_resembles_it_comes_back_as_it_was(value: Any) -> None:
     for mode in ("full", "names"):

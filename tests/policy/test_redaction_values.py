@@ -104,6 +104,7 @@ def test_a_secret_in_a_known_shape_goes(value: Any, expected: Any) -> None:
     [
         ("password=hunter2", f"password={GONE}"),
         ("PASSWORD=Passw0rd", f"PASSWORD={GONE}"),
+        ('api_key="abc",', f"api_key={GONE},"),
         ('let apiKey="abc";', f"let apiKey={GONE};"),
         ("level=info token=abc", f"level=info token={GONE}"),
         ("see https://x.test/?api_key=abc now", f"see https://x.test/?api_key={GONE} now"),
@@ -161,7 +162,17 @@ def test_a_line_of_code_is_told_from_a_pair() -> None:
         *("let apiKey=process.env.API_KEY;", "const token=req.headers.token; foo();", "password=config.pw"),
         *("foo(x, api_key=settings.api_key)", "WHERE password=:password", "password=?", "password=@password"),
         *("password=self.ask()", "API_KEY=os.getenv('A')", "password=form['pw']", "import os; password=abc"),
-        *("user=u; password=self.password; save()", "https://x.test/?token=YOUR_TOKEN&a=1"),
+        *("api_key=api_key,", "password=password)", "token=None,", "auth=auth),", "client_secret=cfg.value,"),
+        *(
+            "token=data['token'],",
+            "auth=AuthHeaders(api_key=key),",
+            "url=url, token=api_key, timeout=timeout",
+        ),
+        *(
+            'call("api_key": "YOUR-API-KEY")',
+            "user=u; password=self.password; save()",
+            "https://x.test/?token=YOUR_TOKEN&a=1",
+        ),
     ):
         for mode in ("full", "names"):
             assert redact([line], mode=mode) == ([line], (), ())
