@@ -83,7 +83,7 @@ class MalformedBody(RunMemoryError):
 
 
 class StateTooLarge(RunMemoryError):
-    """A state, part or whole run exceeds its limit in bytes; facts: ``size``, ``limit``."""
+    """A state, part or whole run exceeds its limit in bytes; facts: ``size``, ``limit``, of a run ``channels``."""
 
     code = "state_too_large"
     http_status = 413
@@ -145,7 +145,7 @@ class NotFound(RunMemoryError):
 
 
 class CheckpointGone(RunMemoryError):
-    """The checkpoint existed and retention removed it; facts: ``oldest_seq`` still kept."""
+    """The checkpoint existed and retention removed it; facts: ``oldest_seq`` still kept, null when none is."""
 
     code = "checkpoint_gone"
     http_status = 410

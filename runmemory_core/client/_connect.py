@@ -155,10 +155,13 @@ def own_file() -> Path:
 
 def spool_file(where: Target) -> Path:
     """Where writes for a service wait while it is away: a file for each URL and key, so that accounts never mix."""
-    import platformdirs  # noqa: PLC0415 - as above
-
     name = sha256(f"{where.url}\0{where.api_key or ''}".encode()).hexdigest()[:24]
-    return Path(platformdirs.user_data_dir("runmemory", appauthor=False)) / "spool" / f"{name}.db"
+    return spool_folder() / f"{name}.db"
+
+
+def spool_folder() -> Path:
+    """Where the files lie in which writes wait for services."""
+    return own_file().with_name("spool")
 
 
 @cache

@@ -12,7 +12,7 @@ from runmemory_core.model import DAY_MS, Caller, Plan, Reply
 from runmemory_core.operations._fields import Request
 from runmemory_core.operations.calls import Call
 from runmemory_core.policy import admission
-from runmemory_core.policy.times import day_of, end_of_day
+from runmemory_core.policy.times import day_of, end_of_day, rfc3339
 from runmemory_core.store import Tx
 
 WATCHING = "watch:"
@@ -154,6 +154,13 @@ def check_tombstone(run: Any, *, begins_anew: bool) -> None:
     admission.check_tombstone(run["run_id"], run["deleted_at"], begins_anew=begins_anew, expired=expired)
 
 
+def what_became_of(run: Any) -> str:
+    """That a run which is only a tombstone was deleted or expired, and when; nothing for one that is there."""
+    if run is None or run["deleted_at"] is None:
+        return ""
+    return f"{'expired' if run['status'] == 'expired' else 'was deleted'} at {rfc3339(run['deleted_at'])}"
+
+
 def find_replay(at: Context, idempotency_key: str | None) -> Any:
     """What the key was answered within the last days, or None."""
     if idempotency_key is None:
@@ -164,7 +171,7 @@ def find_replay(at: Context, idempotency_key: str | None) -> Any:
 
 def call_hash(request: Request) -> bytes:
     """What tells two calls with one idempotency key apart: every argument but the key."""
-    fields = request.model_dump(exclude={"idempotency_key"}, exclude_unset=True)
+    fields = request.model_dump(exclude={"idempotency_key"}, exclude_defaults=True)
     return blake2b(json.dumps(fields, sort_keys=True).encode(), digest_size=16).digest()
 
 
@@ -182,3 +189,9 @@ def remember(at: Context, call: Call, *, run: int, number: int, body: bytes) -> 
             number=number,
             now=at.now,
         )
+
+
+def set_status(at: Context, run: Any, status: str) -> None:
+    """Set the run's status if it changed: the index that it stands in need not be written otherwise."""
+    if status != run["status"]:
+        at.tx.run("set_status", account_id=at.account_id, run=run["run"], status=status)

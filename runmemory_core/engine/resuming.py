@@ -9,7 +9,14 @@ from typing import Any, cast
 from pydantic_core import from_json
 
 from runmemory_core.engine import wording
-from runmemory_core.engine._context import Context, call_hash, check_attempt, find_replay, remember
+from runmemory_core.engine._context import (
+    Context,
+    call_hash,
+    check_attempt,
+    find_replay,
+    remember,
+    what_became_of,
+)
 from runmemory_core.engine._states import removed_of, standing_checkpoint, state_text
 from runmemory_core.engine.attempts import begin_attempt, begin_run, record_attempt
 from runmemory_core.errors import CheckpointGone, NotFound, RunMemoryError
@@ -31,19 +38,23 @@ def resume(at: Context, call: Call) -> Reply:
     request = call.request
     assert isinstance(request, Resume)
     run = at.run(request.run_id)
-    known: Any = None if run is not None and run["deleted_at"] is not None else run
+    gone = what_became_of(run)
+    known: Any = None if gone else run
+    if known is not None and request.start_over:
+        admission.check_owner(request.run_id, known["adapter"], None)
     if looks_only(request) or (known is not None and known["adapter"] is not None):
-        return answer(at, request, known)
+        return answer(at, request, known, gone=gone)
     body = call_hash(request)
     if (recorded := find_replay(at, request.idempotency_key)) is not None:
         # The attempt of then: a worker that was replaced since must not come by the newer one.
         admission.check_replay(recorded["body"], body)
         return answer(at, request, run) | {"attempt": int(recorded["number"]), "replayed": True}
     if request.seq is not None:
-        _find_asked(at, request, known)  # a refusal begins no attempt
+        _find_asked(at, request, known, gone)  # a refusal begins no attempt
     if known is None:
+        admission.check_unknown(request.run_id, request.attempt)
         if at.over_quota():
-            return answer(at, request, None)
+            return answer(at, request, None, gone=gone)
         run = begin_run(at, request.run_id, buried=run)
         record_attempt(at, run)
     else:
@@ -57,19 +68,21 @@ def resume(at: Context, call: Call) -> Reply:
     if not at.over_quota():
         at.count_call()
     remember(at, call, run=run["run"], number=run["attempt"], body=body)
-    return answer(at, request, run)
+    return answer(at, request, run, gone=gone)
 
 
 # --- the answer -----------------------------------------------------------------------------------------
 
 
-def answer(at: Context, request: Resume, run: Any) -> Reply:
-    """What ``run`` left, or that nothing is known of it."""
-    checkpoint = _find_asked(at, request, run)
+def answer(at: Context, request: Resume, run: Any, *, gone: str = "") -> Reply:
+    """What ``run`` left, or that nothing is known of it; ``gone`` says what became of all that it had."""
+    checkpoint = _find_asked(at, request, run, gone)
     if run is None or checkpoint is None:
-        return _new(at, request, run)
+        return _new(at, request, run, gone)
     finished = run["status"] == "finished"
     step, text = checkpoint["step"], state_text(at, checkpoint)
+    if finished and request.seq is not None:
+        step = at.tx.one("latest_checkpoint", account_id=at.account_id, run=run["run"])["step"]
     done, done_count, done_cursor = _done(at, run, request, text)
     found = warnings(at, run)
     outcome = (
@@ -100,7 +113,9 @@ def looks_only(request: Resume) -> bool:
     return request.peek or request.done_cursor is not None
 
 
-def _find_asked(at: Context, request: Resume, run: Any) -> Any:
+def _find_asked(at: Context, request: Resume, run: Any, gone: str) -> Any:
+    if request.seq is not None and gone:
+        raise CheckpointGone(f"run {request.run_id} {gone}: none of its checkpoints is kept", oldest_seq=None)
     if run is None and request.seq is not None:
         raise NotFound(
             f"there is no run {request.run_id} in this account, so no checkpoint {request.seq} of it"
@@ -108,11 +123,13 @@ def _find_asked(at: Context, request: Resume, run: Any) -> Any:
     return None if run is None else find_checkpoint(at, request, run)
 
 
-def _new(at: Context, request: Resume, run: Any) -> Reply:
+def _new(at: Context, request: Resume, run: Any, gone: str) -> Reply:
     reply = at.envelope(
         understood=f"{'look at' if looks_only(request) else 'resume'} run {request.run_id}",
         job=(run["job"] if run is not None else None) or request.run_id,
-        outcome=wording.beginning(request.run_id, earlier=run["generation_seq"] if run is not None else 0),
+        outcome=wording.beginning(
+            request.run_id, earlier=run["generation_seq"] if run is not None else 0, gone=gone
+        ),
         code="new",
     )
     reply |= {"status": "new", "run_id": request.run_id}
@@ -158,7 +175,6 @@ def _missing(at: Context, run_id: str, seq: int, run: Any) -> RunMemoryError:
 
 
 def _shown(at: Context, checkpoint: Any, text: str) -> Reply:
-    # An adapter's row holds the size of its manifest; what counts here is the state.
     size = len(text.encode())
     shown: Reply = {
         "seq": checkpoint["seq"],

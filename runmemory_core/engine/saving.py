@@ -11,7 +11,14 @@ from hashlib import blake2b
 from typing import Any
 
 from runmemory_core.engine import wording
-from runmemory_core.engine._context import Context, check_attempt, check_tombstone, find_replay, remember
+from runmemory_core.engine._context import (
+    Context,
+    check_attempt,
+    check_tombstone,
+    find_replay,
+    remember,
+    set_status,
+)
 from runmemory_core.engine._states import (
     add_checkpoint,
     collect_parts,
@@ -83,7 +90,7 @@ def _answer_again(at: Context, call: Call, request: SaveCheckpoint, *, run: int,
     state, attempt = call.state, None
     if kept is not None:
         state, attempt = state or _state_of(kept, ""), kept["attempt"]
-    return _answer(at, call, request, seq=seq, state=state or EMPTY, attempt=attempt, replayed=True)
+    return _answer(at, call, request, run=run, seq=seq, state=state or EMPTY, attempt=attempt, replayed=True)
 
 
 def _check_done_count(at: Context, run: Any, request: SaveCheckpoint) -> None:
@@ -107,7 +114,9 @@ def _store(at: Context, run: Any, call: Call, request: SaveCheckpoint, *, status
     new_parts: dict[str, str] = {}
     kept = state_body(state.text, new_parts)
     for address, text in new_parts.items():
-        at.tx.run("add_part", **ids, address=address, body=pack(text))
+        at.tx.run(
+            "add_part", **ids, address=address, bytes=len(text.encode()), list_bytes=None, body=pack(text)
+        )
     seq = add_checkpoint(
         at, run, step=request.step, state_bytes=state.size, removed=state.removed, body=pack(kept)
     )
@@ -117,7 +126,6 @@ def _store(at: Context, run: Any, call: Call, request: SaveCheckpoint, *, status
         "advance_run",
         **ids,
         seq=seq,
-        status=status,
         error=request.error,
         job=request.job or run["job"],
         last_body=body,
@@ -128,10 +136,11 @@ def _store(at: Context, run: Any, call: Call, request: SaveCheckpoint, *, status
         **counts_after(run, reported, gap_ms=gap_ms),
         now=at.now,
     )
+    set_status(at, run, status)
     _evict(at, run["run"], seq)
     remember(at, call, run=run["run"], number=seq, body=body)
     at.count_call()
-    return _answer(at, call, request, seq=seq, state=state, attempt=run["attempt"])
+    return _answer(at, call, request, run=run["run"], seq=seq, state=state, attempt=run["attempt"])
 
 
 def _previous_state(at: Context, run: Any) -> PreparedState:
@@ -194,6 +203,7 @@ def _answer(
     call: Call,
     request: SaveCheckpoint,
     *,
+    run: int,
     seq: int,
     state: PreparedState,
     attempt: int | None,
@@ -212,6 +222,11 @@ def _answer(
         reply["replayed"] = True
     if attempt is not None:
         reply["attempt"] = attempt
-        if request.attempt is None and attempt > 1:
+        if request.attempt is None and _was_resumed(at, run, attempt):
             reply["unfenced"] = True
     return reply
+
+
+def _was_resumed(at: Context, run: int, attempt: int) -> bool:
+    """Whether somebody holds the attempt: the first one of a run that nobody resumed is not recorded."""
+    return attempt > 1 or at.tx.one("attempt", account_id=at.account_id, run=run, attempt=1) is not None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from runmemory_core.engine import wording
-from runmemory_core.engine._context import Context, find_replay, remember
+from runmemory_core.engine._context import Context, check_attempt, find_replay, remember, set_status
 from runmemory_core.engine._states import add_checkpoint
 from runmemory_core.engine.attempts import (
     Reported,
@@ -21,9 +21,9 @@ from runmemory_core.engine.attempts import (
     record_attempt,
 )
 from runmemory_core.engine.reports import list_rows
-from runmemory_core.engine.resuming import answer, unfinished
+from runmemory_core.engine.resuming import answer, find_checkpoint, looks_only, unfinished
 from runmemory_core.engine.saving import EMPTY
-from runmemory_core.errors import NotFound
+from runmemory_core.errors import NotFound, RunMemoryError
 from runmemory_core.model import LIMITS, Plan, Reply
 from runmemory_core.operations.calls import Call, PreparedState
 from runmemory_core.operations.tools import ListCheckpoints, Resume, SaveCheckpoint
@@ -35,7 +35,11 @@ ACTING = LIMITS[Plan.PRO]
 """The plan whose doing is previewed."""
 
 _KEPT_NOTICE = "this was stored before; in watch mode nothing newer is"
+_PREVIOUS_STAYS = (
+    "no state was given: acting, the previous one would stay; watch mode keeps none that it could show"
+)
 _NO_BODY = b""
+_NOT_SHOWN = ""
 
 
 # --- save_checkpoint ------------------------------------------------------------------------------------
@@ -45,13 +49,16 @@ def save_checkpoint(at: Context, call: Call) -> Reply:
     """What would be stored, exactly; that this step was reported is recorded."""
     request = call.request
     assert isinstance(request, SaveCheckpoint)
-    state = call.state or EMPTY
-    state.check_size(at.caller.limits)
+    run = at.run(request.run_id)
+    state = call.state or _previous_state(at, run)
     if (recorded := find_replay(at, request.idempotency_key)) is not None:
         admission.check_replay(recorded["body"], _body(at, call, request.run_id, request.step))
         return _preview(at, call, request, state) | {"replayed": True}
+    if refusal := _refusal(at, run, request):
+        return _would_refuse(at, call, request, refusal)
+    state.check_size(at.caller.limits)
     at.check_quota()
-    run = at.run(request.run_id) or begin_run(at, request.run_id)
+    run = run or begin_run(at, request.run_id)
     _record(at, run, request, state)
     body = _body(at, call, request.run_id, request.step)
     remember(at, call, run=run["run"], number=run["seq"] + 1, body=body)
@@ -64,6 +71,41 @@ def _body(at: Context, call: Call, *names: str) -> bytes:
     return keyed_hash("\0".join((call.operation.name, *names)), at.salt)
 
 
+def _previous_state(at: Context, run: Any) -> PreparedState:
+    """In place of the state that would stay: of it only the size was recorded."""
+    if run is None or run["seq"] <= run["generation_seq"]:
+        return EMPTY
+    last = at.tx.one("latest_checkpoint", account_id=at.account_id, run=run["run"])
+    return EMPTY if last is None else PreparedState(_NOT_SHOWN, last["bytes"], ())
+
+
+def _refusal(at: Context, run: Any, request: SaveCheckpoint) -> str:
+    """Why acting would refuse the save; neighbours behind one address do not refuse each other's."""
+    if at.caller.anonymous:
+        return ""
+    try:
+        if run is None:
+            admission.check_unknown(request.run_id, request.attempt)
+        else:
+            check_attempt(at, run, request.attempt)
+            admission.check_finished(request.run_id, run["status"])
+        admission.check_expected_seq(request.run_id, request.expected_seq, current=run["seq"] if run else 0)
+    except RunMemoryError as refusal:
+        return refusal.detail
+    return ""
+
+
+def _would_refuse(at: Context, call: Call, request: SaveCheckpoint, refusal: str) -> Reply:
+    reply = at.envelope(
+        understood=f'preview saving "{request.step}" of run {request.run_id}',
+        job=request.job or request.run_id,
+        outcome=wording.would_refuse(request.step, refusal),
+        code="would_refuse",
+        notices=call.notices,
+    )
+    return reply | {"saved": False, "run_id": request.run_id, "step": request.step}
+
+
 def _record(at: Context, run: Any, request: SaveCheckpoint, state: PreparedState) -> None:
     ids = {"account_id": at.account_id, "run": run["run"]}
     gap_ms = max(0, at.now - run["updated_at"])
@@ -74,7 +116,6 @@ def _record(at: Context, run: Any, request: SaveCheckpoint, state: PreparedState
         "advance_run",
         **ids,
         seq=seq,
-        status=request.status or "running",
         error=None,
         job=None,
         last_body=None,
@@ -84,6 +125,7 @@ def _record(at: Context, run: Any, request: SaveCheckpoint, state: PreparedState
         **counts_after(run, reported, gap_ms=gap_ms),
         now=at.now,
     )
+    set_status(at, run, request.status or "running")
     at.tx.run("evict_checkpoints", **ids, through=retention.evicted_through(seq, ACTING.keep))
 
 
@@ -98,10 +140,11 @@ def _preview(at: Context, call: Call, request: SaveCheckpoint, state: PreparedSt
         job=request.job or request.run_id,
         outcome=wording.would_save(state.size, request.step, state.keys),
         code="would_save",
-        notices=call.notices,
+        notices=call.notices if state.text else (*call.notices, _PREVIOUS_STAYS),
     )
     shown: Reply = {"step": request.step, "bytes": state.size} | wording.removed(state.removed)
-    shown["state"] = raw(state.text)
+    if state.text:
+        shown["state"] = raw(state.text)
     return reply | {"saved": False, "run_id": request.run_id, "step": request.step, "would_save": shown}
 
 
@@ -116,13 +159,22 @@ def resume(at: Context, call: Call) -> Reply:
     replayed = find_replay(at, request.idempotency_key)
     if replayed is not None:
         admission.check_replay(replayed["body"], _body(at, call, request.run_id))
-    run = before if request.peek or replayed is not None else _begin(at, call, request, before)
-    kept = at.kept()
-    stored = kept.run(request.run_id)
-    if stored is not None and stored["deleted_at"] is None:
-        return _with_notice(answer(kept, request, stored))
+    stored = _stored(at.kept(), request.run_id)
+    if request.seq is not None and (stored is None or find_checkpoint(at.kept(), request, stored) is None):
+        raise NotFound(
+            f"there is no checkpoint {request.seq} of run {request.run_id}: watch mode stores none"
+        )
+    run = before if looks_only(request) or replayed is not None else _begin(at, call, request, before)
+    if stored is not None:
+        return _with_notice(answer(at.kept(), request, stored))
     reply = _new_run(at, request, before, run)
     return reply if replayed is None else reply | {"attempt": int(replayed["number"]), "replayed": True}
+
+
+def _stored(kept: Context, run_id: str) -> Any:
+    """The row of a run that the account stored before it became watch, or None."""
+    run = kept.run(run_id)
+    return None if run is None or run["deleted_at"] is not None else run
 
 
 def _begin(at: Context, call: Call, request: Resume, run: Any) -> Any:
@@ -141,10 +193,6 @@ def _begin(at: Context, call: Call, request: Resume, run: Any) -> Any:
 
 
 def _new_run(at: Context, request: Resume, before: Any, run: Any) -> Reply:
-    if request.seq is not None:
-        raise NotFound(
-            f"there is no checkpoint {request.seq} of run {request.run_id}: watch mode stores none"
-        )
     crash_point = None if request.start_over else _crash_point(at, before)
     reply = at.envelope(
         understood=f"{'look at' if request.peek else 'resume'} run {request.run_id}",
@@ -186,8 +234,7 @@ def list_checkpoints(at: Context, call: Call) -> Reply:
     assert isinstance(request, ListCheckpoints)
     kept = at.kept()
     if request.run_id is not None:
-        stored = kept.run(request.run_id)
-        has_stored = stored is not None and stored["deleted_at"] is None
+        has_stored = _stored(kept, request.run_id) is not None
     else:
         has_stored = kept.tx.one("has_checkpoints", account_id=kept.account_id) is not None
     if has_stored:

@@ -12,12 +12,13 @@ from runmemory_core.policy.times import duration
 _KEYS_SHOWN = 5
 _KEY_CHARACTERS = 40
 _ERROR_CHARACTERS = 200
-_BREAKS = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]+")
+_UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200b\u200c\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]+")
+"""Controls, line ends, and marks that turn the direction of a line; not the joiner inside an emoji."""
 
 
 def one_line(text: str) -> str:
     """``text`` without what would break a line or a terminal: names may hold any character."""
-    return text if text.isprintable() else _BREAKS.sub(" ", text)
+    return text if text.isprintable() else _UNSEEN.sub(" ", text)
 
 
 def size(count_bytes: int) -> str:
@@ -62,6 +63,11 @@ def would_save(state_bytes: int, step: str, keys: Sequence[str]) -> str:
     )
 
 
+def would_refuse(step: str, refusal: str) -> str:
+    """What a preview reports of a save that an acting plan would refuse."""
+    return f'Watch-only: nothing stored, and with Pro "{step}" would not be saved: {refusal}'
+
+
 def would_resume(run_id: str, crash_point: Mapping[str, object] | None) -> str:
     """What a resume reports in watch mode."""
     begin = f"Watch-only: nothing is stored for {run_id}, so start from the beginning."
@@ -91,8 +97,13 @@ def resuming(run_id: str, step: str, done_count: int, worked_ms: int, left: Mapp
     )
 
 
-def beginning(run_id: str, *, earlier: int) -> str:
-    """What a resume reports that found nothing to go on from, though ``earlier`` generations may have saved."""
+def beginning(run_id: str, *, earlier: int, gone: str = "") -> str:
+    """What a resume reports that found nothing to go on from.
+
+    ``earlier`` is the last seq of earlier generations; ``gone`` says what became of all that the run had.
+    """
+    if gone:
+        return f"Run {run_id} {gone}: nothing of it is kept. Start from the beginning."
     if not earlier:
         return f"No checkpoint for {run_id} yet: start from the beginning."
     return (

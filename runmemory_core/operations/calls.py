@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from pydantic import ValidationError
 from pydantic_core import from_json
@@ -152,7 +152,7 @@ def _check_json(request: Request) -> None:
         for number, change in enumerate(request.operations):
             where = f"/operations/{number}"
             values += [(where, [change.lane, change.key, change.step, change.task_id, change.task_path])]
-            values += [(f"{where}/metadata", change.metadata), (f"{where}/extra", _listed(change.extra))]
+            values += [(f"{where}/metadata", change.metadata), (f"{where}/extra", change.extra)]
             values += [(f"{where}/state", [channel, node]) for channel, node in change.state]
             values += [(f"{where}/writes", [channel, node]) for _, channel, node in change.writes]
         values += [(f"/parts/{name}", text) for name, text in request.parts.items() if not text.isascii()]
@@ -164,15 +164,6 @@ def _check_json(request: Request) -> None:
         pass  # the loop below says what and where
     for pointer, value in values:
         canonical(value, pointer=pointer)
-
-
-def _listed(value: Any) -> Any:
-    """``value`` with tuples as lists: an adapter's pairs of names and versions are tuples, and lists in JSON."""
-    if isinstance(value, dict):
-        return {name: _listed(inner) for name, inner in cast("dict[Any, Any]", value).items()}
-    if isinstance(value, list | tuple):
-        return [_listed(item) for item in cast("list[Any]", value)]
-    return value
 
 
 def prepare_state(state: object, *, redacts: bool = True, parsed: bool = False) -> PreparedState:

@@ -44,16 +44,16 @@ async def answer(send: Send, body: bytes, *, status: int = _OK, headers: Headers
 
 
 async def refuse(send: Send, error: RunMemoryError, *, now_ms: int = 0) -> None:
-    """Answer with a refusal and what a client should know beside it; a store that fails is logged, too."""
-    report(error)
+    """Answer with a refusal and what a client should know beside it."""
     headers: Headers = [PROBLEM, *refusal_headers(error, now_ms=now_ms)]
     await answer(send, write(error.to_problem()).encode(), status=error.http_status, headers=headers)
 
 
-def report(error: RunMemoryError) -> None:
-    """Log a store that fails; other refusals are the caller's affair."""
+def report(error: RunMemoryError, *, where: str) -> None:
+    """Log a store that fails: only the log is told ``where`` it lies. Other refusals are the caller's affair."""
     if isinstance(error, StoreError):
         logger.error("%s: %s", error.code, error.detail)
+        error.detail = error.detail.replace(where, "the database")
 
 
 def refusal_headers(error: RunMemoryError, *, now_ms: int = 0) -> Headers:
@@ -69,13 +69,6 @@ def refusal_headers(error: RunMemoryError, *, now_ms: int = 0) -> Headers:
     if isinstance(error, OverQuota):
         headers += rate_limit(error.facts["limit"], 0, now_ms=now_ms)
     return headers
-
-
-async def refuse_store(send: Send, error: StoreError, *, where: str) -> None:
-    """Answer that the store failed; only the log is told ``where`` it lies."""
-    logger.error("%s: %s", error.code, error.detail)
-    error.detail = error.detail.replace(where, "the database")
-    await refuse(send, error)
 
 
 async def refuse_http(send: Send, status: int, detail: str, headers: Mapping[str, str] | None = None) -> None:

@@ -13,10 +13,10 @@ from starlette.responses import Response
 from starlette.routing import Route, Router
 from starlette.types import Receive, Scope, Send
 
-from runmemory_core.errors import RunMemoryError, StoreError, Unavailable
+from runmemory_core.errors import RunMemoryError, Unavailable
 from runmemory_core.operations import OPERATIONS
 from runmemory_core.service import catalogue, mcp_endpoint
-from runmemory_core.service.answers import confess, refuse, refuse_http, refuse_store
+from runmemory_core.service.answers import confess, refuse, refuse_http, report
 from runmemory_core.service.free_keys import FREE_KEY_PATH, FreeKeyEndpoint
 from runmemory_core.service.rest import Engine, OperationEndpoint, StateEndpoint
 from runmemory_core.service.settings import Settings
@@ -72,9 +72,8 @@ class Service(Router):
                 return
             scope["app"] = self  # has the router raise where it would answer by itself
             await super().__call__(scope, receive, send)
-        except StoreError as error:
-            await refuse_store(send, error, where=self._engine.store.where)
         except RunMemoryError as error:
+            report(error, where=self._engine.store.where)
             await refuse(send, error, now_ms=self._clock_ms())
         except HTTPException as error:
             words = _HTTP_WORDS.get(error.status_code, error.detail)

@@ -22,7 +22,7 @@ from starlette.types import Message, Receive, Scope, Send
 from runmemory_core.errors import BodyTooLarge, InvalidJson, MalformedBody, RunMemoryError, Unavailable
 from runmemory_core.operations.wire import write
 from runmemory_core.policy.json_rules import parse
-from runmemory_core.service.answers import JSON, Headers, answer, fault, refusal_headers
+from runmemory_core.service.answers import JSON, Headers, answer, fault, refusal_headers, report
 from runmemory_core.service.bodies import read_body
 from runmemory_core.service.mcp_origins import check_host, check_origin
 from runmemory_core.service.mcp_tools import Asker, Context, tool_server
@@ -87,6 +87,7 @@ class McpEndpoint:
         except ClientDisconnect:
             pass  # nobody is left to answer
         except RunMemoryError as error:
+            report(error, where=self._engine.store.where)
             await _refuse(send, error)
         except Exception as error:  # noqa: BLE001 - the last floor: whatever it is, it gets an answer and a log entry
             await _refuse(send, fault(error))

@@ -79,7 +79,7 @@ async def _call(engine: Engine, asker: Asker, name: str, arguments: Mapping[str,
     except OverQuota as error:
         return _result(_over_quota(name, error)) | _for_programs(error)
     except RunMemoryError as error:
-        report(error)
+        report(error, where=engine.store.where)
         return _refusal(error)
     except Exception as error:  # noqa: BLE001 - whatever it is, the model is answered and the log has the place
         return _refusal(fault(error))

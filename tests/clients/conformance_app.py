@@ -93,6 +93,9 @@ QUESTIONS: dict[str, list[dict[str, Any]]] = {
         {"user_context": question("What context should the prompt use?", "context")}
     ],
 }
+MISREAD = "test_misread"
+"""No fixture of the suite's: its schema is one that some client misreads, and that the Inspector has to report."""
+UNTYPED = {"type": "object", "properties": {"anything": {}}}
 CAPABILITY = {
     "elicitation/create": "elicitation",
     "sampling/createMessage": "sampling",
@@ -174,6 +177,7 @@ async def list_tools(context: Any, params: Any) -> Any:
         *(name for name in QUESTIONS if not name.endswith("_prompt")),
     ]
     tools = [{"name": name, "description": "fixture", "inputSchema": empty} for name in names]
+    tools.append({"name": MISREAD, "description": "fixture", "inputSchema": UNTYPED})
     return types.ListToolsResult.model_validate({"tools": tools})
 
 

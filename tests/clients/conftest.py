@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,10 +12,12 @@ from pathlib import Path
 import pytest
 
 from tests.clients import install
+from tests.clients.relay import Relay, relaying
 from tests.clients.stand_in import StandIn, standing_in
-from tests.service.serving import Service, new_key_in, running_service
+from tests.service.serving import Service, environment, new_key_in, running_service
 
 CLIENT_SECONDS = 90
+ROOT = Path(__file__).parents[2]
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,26 @@ def clients(installed: Path, tmp_path: Path, key: str) -> Clients:
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     with running_service(f"sqlite:///{tmp_path_factory.mktemp('service') / 'runs.db'}") as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def fixtures() -> Iterator[str]:
+    """The address of the conformance suite's fixture tools."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "tests.clients.conformance_app", str(port)]
+    with subprocess.Popen(command, cwd=ROOT, env=environment(), text=True, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        yield f"http://127.0.0.1:{port}/mcp"
+        process.terminate()
+
+
+@pytest.fixture
+def relay(service: Service) -> Iterator[Relay]:
+    with relaying(service) as between:
+        yield between
 
 
 @pytest.fixture

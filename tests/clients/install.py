@@ -6,18 +6,16 @@ named here, so that a run says which clients it speaks for; where they come from
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
 import shutil
 import subprocess
-import sys
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 
 import platformdirs
+
+from tests.environments import alone, make_environment
 
 NODE = "node@22.23.3"
 NPM = (
@@ -28,16 +26,20 @@ NPM = (
 )
 PYTHON = {
     "mcp1": ("mcp==1.30.0",),
-    "langchain": ("langchain-mcp-adapters", "mcp<2"),
-    "llamaindex": ("llama-index-tools-mcp", "mcp<2"),
+    "mcp2": ("mcp==2.3.0",),
+    "langchain": ("langchain-mcp-adapters==0.3.2", "langchain-core==1.8.3", "mcp==1.30.0"),
+    "llamaindex": ("llama-index-tools-mcp==0.4.8", "llama-index-core==0.14.25", "mcp==1.30.0"),
 }
-_VERSION = hashlib.sha256(json.dumps([NODE, NPM, PYTHON]).encode()).hexdigest()[:12]
+JUDGES = {
+    "catalogue": ("skills-ref==0.1.1", "skillsaw==0.22.0"),
+}
 
 
 def folder() -> Path:
-    """Where the clients of exactly these versions lie."""
+    """Where the clients of exactly these versions lie: in the cache, or below what RUNMEMORY_CLIENTS names."""
+    versions = hashlib.sha256(json.dumps([NODE, NPM, PYTHON, JUDGES]).encode()).hexdigest()[:12]
     named = os.environ.get("RUNMEMORY_CLIENTS")
-    return Path(named) if named else platformdirs.user_cache_path("runmemory-clients") / _VERSION
+    return (Path(named) if named else platformdirs.user_cache_path("runmemory-clients")) / versions
 
 
 def node_path(clients: Path) -> str:
@@ -46,29 +48,15 @@ def node_path(clients: Path) -> str:
     return os.pathsep.join([str(modules / "node" / "bin"), str(modules / ".bin"), "/usr/bin", "/bin"])
 
 
-def python_of(clients: Path, name: str) -> Path:
-    """The interpreter of one of the Python environments."""
-    return clients / name / "bin" / "python"
-
-
 def install() -> Path:
     """Install what is missing and return the folder; several processes may ask at once."""
     clients = folder()
-    clients.mkdir(parents=True, exist_ok=True)
-    with _alone(clients):
-        if not (clients / "complete").exists():
+    with alone(clients) as complete:
+        if not complete:
             _install_node(clients)
-            for name, packages in PYTHON.items():
-                _install_python(clients, name, packages)
-            (clients / "complete").touch()
+            for name, packages in (PYTHON | JUDGES).items():
+                make_environment(clients / name, *packages)
     return clients
-
-
-@contextmanager
-def _alone(clients: Path) -> Generator[None]:
-    with (clients / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def _install_node(clients: Path) -> None:
@@ -82,12 +70,6 @@ def _install_node(clients: Path) -> None:
         path = f"{node_path(clients)}{os.pathsep}{os.environ['PATH']}"
         command = [npm, "install", *flags, *packages]
         subprocess.run(command, env=os.environ | {"PATH": path}, cwd=clients, check=True)
-
-
-def _install_python(clients: Path, name: str, packages: tuple[str, ...]) -> None:
-    subprocess.run([sys.executable, "-m", "uv", "venv", "--quiet", "--clear", clients / name], check=True)
-    command = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--python", python_of(clients, name)]
-    subprocess.run([*command, *packages], check=True)
 
 
 if __name__ == "__main__":

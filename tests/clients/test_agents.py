@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 
 from runmemory_core.operations.agents import INSTRUCTIONS
-from tests.clients.conftest import CLIENT_SECONDS, Clients
+from tests.clients.conftest import CLIENT_SECONDS, ROOT, Clients
+from tests.clients.relay import Relay
 from tests.clients.stand_in import SILENCE, StandIn, results_in, tool_named
 from tests.service.serving import Service
 
 pytestmark = pytest.mark.long
 
 RUN = "invoice-import"
-ROOT = Path(__file__).parents[2]
 
 
 def step(number: int, **more: Any) -> tuple[str, dict[str, Any]]:
@@ -32,13 +32,31 @@ def claude(clients: Clients, service: Service, model: StandIn) -> tuple[list[str
     """The command that lets Claude Code work without anybody present."""
     headers = {"Authorization": f"Bearer {clients.environment['RUNMEMORY_API_KEY']}"}
     server = {"type": "http", "url": f"{service.url}/mcp", "headers": headers}
-    command = ["claude", "-p", "import the invoices", "--strict-mcp-config", "--output-format", "json"]
-    command += ["--mcp-config", json.dumps({"mcpServers": {"run-memory": server}})]
+    command, more = claude_as_added(model)
+    configured = json.dumps({"mcpServers": {"run-memory": server}})
+    return [*command, "--strict-mcp-config", "--mcp-config", configured], more
+
+
+def claude_as_added(model: StandIn) -> tuple[list[str], dict[str, str]]:
+    """The same with the servers that `claude mcp add` wrote down."""
+    command = ["claude", "-p", "import the invoices", "--output-format", "json"]
     return [*command, "--allowedTools", "mcp__run-memory"], {"ANTHROPIC_BASE_URL": model.url}
 
 
 def codex(clients: Clients, service: Service, model: StandIn) -> tuple[list[str], dict[str, str]]:
     """The command that lets Codex work without anybody present."""
+    command = codex_as_added(clients, model)
+    with (clients.home / "codex" / "config.toml").open("a") as config:
+        config.write(f"""
+[mcp_servers.run-memory]
+url = "{service.url}/mcp"
+bearer_token_env_var = "RUNMEMORY_API_KEY"
+""")
+    return command, {}
+
+
+def codex_as_added(clients: Clients, model: StandIn) -> list[str]:
+    """The same with the servers that `codex mcp add` will write down."""
     (clients.home / "codex" / "config.toml").write_text(f"""
 model = "stand-in"
 model_provider = "stand-in"
@@ -48,12 +66,8 @@ name = "stand-in"
 base_url = "{model.url}/v1"
 wire_api = "responses"
 env_key = "OPENAI_API_KEY"
-
-[mcp_servers.run-memory]
-url = "{service.url}/mcp"
-bearer_token_env_var = "RUNMEMORY_API_KEY"
 """)
-    return ["codex", "exec", "--skip-git-repo-check", "--json", "import the invoices"], {}
+    return ["codex", "exec", "--skip-git-repo-check", "--json", "import the invoices"]
 
 
 def shown_to(model: StandIn) -> list[dict[str, Any]]:
@@ -190,3 +204,64 @@ def test_claude_code_says_that_a_wrong_key_is_wrong_and_asks_for_no_login(
     listed = clients.run(["claude", "mcp", "list"])
     assert "401" in listed
     assert "Needs authentication" not in listed
+
+
+# --- without a key ------------------------------------------------------------------------------------------
+
+
+def add_to_claude(clients: Clients, relay: Relay) -> None:
+    clients.run(["claude", "mcp", "add", "--transport", "http", "run-memory", f"{relay.service.url}/mcp"])
+
+
+def add_to_codex(clients: Clients, relay: Relay) -> None:
+    said = clients.run(["codex", "mcp", "add", "run-memory", "--url", f"{relay.service.url}/mcp"])
+    assert "oauth" not in said.lower()
+
+
+def assert_no_login(relay: Relay) -> None:
+    """Who looked for a login was told in JSON that there is none, and nobody was asked for a key."""
+    for method, path, answer in relay.heard:
+        if path != "/mcp":
+            assert "/.well-known/" in path, (method, path)
+            assert (answer.status, answer.code) == (404, "not_found")
+        elif method == "POST":
+            assert answer.status in {200, 202}, answer.body
+
+
+def test_claude_code_connects_without_a_key_and_finds_no_login(clients: Clients, relay: Relay) -> None:
+    add_to_claude(clients, relay)
+    assert re.search(r"run-memory: \S+/mcp \(HTTP\) - \S* ?Connected", clients.run(["claude", "mcp", "list"]))
+    assert "Connected" in clients.run(["claude", "mcp", "get", "run-memory"])
+    assert "/mcp" in relay.paths()
+    assert_no_login(relay)
+
+
+def test_codex_is_added_without_a_key_looks_for_a_login_and_finds_none(
+    clients: Clients, relay: Relay
+) -> None:
+    add_to_codex(clients, relay)
+    assert "/.well-known/oauth-authorization-server/mcp" in relay.paths()
+    listed = clients.run(["codex", "mcp", "list"])
+    assert re.search(r"run-memory\s+\S+/mcp\s+-\s+enabled\s+Unsupported", listed)
+    got = clients.run(["codex", "mcp", "get", "run-memory"])
+    assert f"url: {relay.service.url}/mcp" in got
+    assert "bearer_token_env_var: -" in got
+    assert_no_login(relay)
+
+
+@pytest.mark.parametrize("name", ["claude", "codex"])
+def test_without_a_key_an_agent_works_in_watch_mode(
+    clients: Clients, relay: Relay, model: StandIn, name: str
+) -> None:
+    if name == "claude":
+        add_to_claude(clients, relay)
+        command, more = claude_as_added(model)
+    else:
+        command, more = codex_as_added(clients, model), {}
+        add_to_codex(clients, relay)
+    model.play([("resume", {"run_id": RUN}), step(1), "all imported"])
+    assert "all imported" in clients.run(command, more)
+    resumed, saved = shown_to(model)
+    assert (resumed["mode"], saved["mode"], saved["saved"]) == ("watch", "watch", False)
+    assert saved["would_save"]["state"] == {"cursor": 1}
+    assert_no_login(relay)

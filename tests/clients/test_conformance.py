@@ -2,36 +2,15 @@
 
 from __future__ import annotations
 
-import socket
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.clients.conftest import Clients
-from tests.service.serving import environment
 
 pytestmark = pytest.mark.long
 
 HERE = Path(__file__).parent
-
-
-@pytest.fixture(scope="module")
-def fixtures() -> Iterator[str]:
-    """The address of the fixture tools."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "tests.clients.conformance_app", str(port)]
-    with subprocess.Popen(
-        command, cwd=HERE.parents[1], env=environment(), text=True, stdout=subprocess.PIPE
-    ) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-        yield f"http://127.0.0.1:{port}/mcp"
-        process.terminate()
 
 
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])

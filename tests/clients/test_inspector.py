@@ -6,17 +6,30 @@ import json
 
 import pytest
 
+from runmemory_core.operations import TOOLS
+from tests.clients.conformance_app import MISREAD
 from tests.clients.conftest import Clients
 from tests.service.serving import Service
 
 pytestmark = pytest.mark.long
 
 
+def listed(clients: Clients, url: str) -> str:
+    """What the Inspector makes of the tools there; it ends well for all but its worst findings."""
+    command = ["mcp-inspector", "--cli", url, "--method", "tools/list", "--strict", "--format", "json"]
+    return clients.run(command)
+
+
 def test_the_schemas_are_portable(clients: Clients, service: Service) -> None:
-    command = ["mcp-inspector", "--cli", f"{service.url}/mcp", "--method", "tools/list", "--strict"]
-    listed = clients.run(command)
-    assert '"save_checkpoint"' in listed
-    assert "schema" not in listed.partition("\n}\n")[2].lower()
+    said = json.loads(listed(clients, f"{service.url}/mcp"))  # a report on stderr, and it were no JSON
+    assert said.keys() == {"result"}
+    assert [tool["name"] for tool in said["result"]["tools"]] == [operation.name for operation in TOOLS]
+
+
+def test_a_schema_that_some_client_misreads_is_noticed(clients: Clients, fixtures: str) -> None:
+    said = listed(clients, fixtures)
+    assert '"schemaFindings"' in said
+    assert f'Warning: tool "{MISREAD}"' in said
 
 
 def test_a_tool_is_called(clients: Clients, service: Service) -> None:

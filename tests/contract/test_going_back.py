@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from runmemory_core import Client, InvalidRequest
+from runmemory_core import CheckpointGone, Client, InvalidRequest, StaleAttempt
 
 
 def saved(client: Client, *values: int) -> None:
@@ -149,3 +151,36 @@ def test_the_outcome_says_what_became_of_the_run(client: Client) -> None:
         "failed": "The attempt failed; the next one resumes right here.",
         "finished": "The run is finished.",
     }
+
+
+@pytest.mark.rule("RES-21")
+def test_an_attempt_of_an_unknown_run_is_refused(client: Client) -> None:
+    with pytest.raises(StaleAttempt, match="there is no run import, so attempt 7 of it does not exist"):
+        client.resume("import", attempt=7)
+    assert client.resume("import", peek=True).attempt is None
+
+
+@pytest.mark.rule("RES-21")
+def test_a_finished_run_names_its_last_step_whatever_seq_is_asked_for(client: Client) -> None:
+    saved(client, 1)
+    client.save_checkpoint("import", "the end", status="finished")
+    reply = client.resume("import", seq=1)
+    assert reply.outcome == 'import is finished; its last step was "the end". Nothing to do again.'
+    assert reply.checkpoint is not None
+    assert reply.checkpoint.step == "step 1"
+
+
+@pytest.mark.rule("RES-22")
+def test_a_deleted_run_is_said_to_be_gone_and_not_never_to_have_been(client: Client) -> None:
+    saved(client, 1)
+    client.store.delete_run("import")
+    with pytest.raises(
+        CheckpointGone, match=r"run import was deleted at 20..-.*: none of its checkpoints is kept"
+    ):
+        client.resume("import", seq=1)
+    for reply in (client.resume("import", peek=True), client.resume("import")):
+        assert reply.status == "new"
+        assert re.fullmatch(
+            "Run import was deleted at 20.*Z: nothing of it is kept. Start from the beginning.", reply.outcome
+        )
+    assert client.resume("import").outcome == "No checkpoint for import yet: start from the beginning."

@@ -22,7 +22,7 @@ def refused(client: Client, **arguments: Any) -> InvalidRequest:
     return refusal.value
 
 
-@pytest.mark.rule("ERR-03")
+@pytest.mark.rule("ERR-05")
 def test_the_name_of_an_unknown_argument_is_masked_and_cut(client: Client) -> None:
     for name, shown in [
         (TOKEN, "[removed]"),
@@ -36,7 +36,7 @@ def test_the_name_of_an_unknown_argument_is_masked_and_cut(client: Client) -> No
         assert list(refusal.pointers) == [f"/{shown}"]
 
 
-@pytest.mark.rule("ERR-03")
+@pytest.mark.rule("ERR-05")
 def test_of_many_causes_fifty_are_named_and_all_are_counted(face: Face, client: Client) -> None:
     before = face.dump()
     unknown = {f"a{number}": 1 for number in range(20_000)}
@@ -56,7 +56,7 @@ def test_of_many_causes_fifty_are_named_and_all_are_counted(face: Face, client: 
     assert face.dump() == before
 
 
-@pytest.mark.rule("ARG-07")
+@pytest.mark.rule("ARG-08")
 def test_what_cannot_be_a_name_is_refused_with_measure_and_bound(client: Client) -> None:
     long = "is an integer of about 5,000 digits; it takes at most 200 characters: give it a shorter name"
     half = "holds half a surrogate pair; it takes Unicode text: replace or remove that character"

@@ -1,4 +1,4 @@
-"""The sweep: by the plan of each account, a bounded piece at a time, on several processes at once."""
+"""The sweep: several at once, limits of one's own, and by which plan an account keeps."""
 
 from __future__ import annotations
 
@@ -7,14 +7,11 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 from threading import Thread
-from typing import Any
 
 import pytest
 
-from runmemory_core import CheckpointGone, NotFound, RunDeleted
-from runmemory_core.engine import sweeping
 from runmemory_core.engine.keys import issue_key
-from runmemory_core.engine.sweeping import START, Place, sweep, sweep_all
+from runmemory_core.engine.sweeping import sweep_all
 from runmemory_core.model import LIMITS, Limits, Plan
 from runmemory_core.store.sqlite import SqliteStore
 from tests.contract.faces import DAY, EmbeddedFace
@@ -32,116 +29,9 @@ def store(face: EmbeddedFace) -> Iterator[SqliteStore]:
         yield opened
 
 
-def put(key: str, **more: Any) -> dict[str, Any]:
-    return {"op": "put", "key": key, "state": [], **more}
-
-
 def run_ids(face: EmbeddedFace, account: str) -> set[str]:
     rows = face.client(account=account).list_checkpoints(limit=500).checkpoints
     return {row.run_id for row in rows}
-
-
-@pytest.mark.rule("LIM-05")
-def test_each_account_is_swept_by_the_plan_it_is_on(face: EmbeddedFace) -> None:
-    for account, plan in (("mine", Plan.OWN), ("customer", Plan.PRO)):
-        client = face.client(account=account, plan=plan)
-        client.save_checkpoint("silent", "one", state={"a": ["x" * 5_000]}, done=["a"])
-        client.resume("silent")
-        client.store.commit("graph", "langgraph", operations=[put("a")], parts={})
-    face.clock.forward(30 * DAY)
-    face.client(account="customer", plan=Plan.PRO).save_checkpoint("active", "one")
-    assert face.sweep() == 0
-    face.clock.forward(1)
-    assert face.sweep() == 2
-    assert run_ids(face, "customer") == {"active"}
-    assert run_ids(face, "mine") == {"silent", "graph"}
-    assert face.sweep() == 0
-    customer = face.client(account="customer", plan=Plan.PRO)
-    with pytest.raises(RunDeleted, match="run silent expired at"):
-        customer.save_checkpoint("silent", "anew")
-    assert customer.resume("silent").status == "new"
-    assert customer.save_checkpoint("silent", "anew").seq == 1
-
-
-@pytest.mark.rule("LIM-06")
-def test_a_paused_run_keeps_its_newest_checkpoint_for_a_year(face: EmbeddedFace) -> None:
-    client = face.client(account="customer", plan=Plan.PRO)
-    for number in range(3):
-        status = "paused" if number == 2 else "running"
-        client.save_checkpoint("waits", f"ask {number}", state={"n": ["x" * 5_000, number]}, status=status)
-    lanes = [put("a"), put("b", status="paused"), put("c", lane="sub|1"), put("d", lane="sub|1")]
-    client.store.commit("graph", "langgraph", operations=lanes, parts={})
-    expiries = {row.seq: row.expires_at for row in client.list_checkpoints("waits").checkpoints}
-    assert expiries == {
-        3: "2027-03-01T12:00:00.000Z",
-        2: "2026-03-31T12:00:00.000Z",
-        1: "2026-03-31T12:00:00.000Z",
-    }
-    face.clock.forward(30 * DAY + 1)
-    assert face.sweep() == 2
-    assert [row.seq for row in client.list_checkpoints("waits").checkpoints] == [3]
-    with pytest.raises(CheckpointGone):
-        client.resume("waits", peek=True, seq=2)
-    entries = client.store.history("graph").entries
-    assert [(entry.lane, entry.key) for entry in entries] == [("sub|1", "d"), ("", "b")]
-    assert face.sweep() == 0
-    face.clock.forward(335 * DAY - 1)
-    assert face.sweep() == 0
-    checkpoint = client.resume("waits", peek=True).checkpoint
-    assert checkpoint is not None
-    assert checkpoint.state == {"n": ["x" * 5_000, 2]}
-    face.clock.forward(1)
-    assert face.sweep() == 2
-    with pytest.raises(NotFound):
-        client.list_checkpoints("waits")
-
-
-def test_replays_and_tombstones_go_after_seven_days(face: EmbeddedFace) -> None:
-    client = face.client()
-    client.save_checkpoint("import", "one", idempotency_key="k")
-    client.save_checkpoint("deleted", "one")
-    client.store.delete_run("deleted")
-    face.clock.forward(7 * DAY)
-    assert face.sweep() == 0
-    assert client.save_checkpoint("import", "one", idempotency_key="k").replayed
-    with pytest.raises(RunDeleted):
-        client.save_checkpoint("deleted", "two")
-    face.clock.forward(1)
-    assert face.sweep() == 2
-    assert client.save_checkpoint("deleted", "two").seq == 1
-
-
-def test_a_key_is_forgotten_after_seven_days_without_any_sweep(face: EmbeddedFace) -> None:
-    client = face.client()
-    assert client.save_checkpoint("import", "one", idempotency_key="k").seq == 1
-    client.save_checkpoint("import", "two")
-    face.clock.forward(7 * DAY + 1)
-    saved = client.save_checkpoint("import", "three", idempotency_key="k")
-    assert (saved.seq, saved.replayed) == (3, False)
-    assert client.save_checkpoint("import", "three", idempotency_key="k").seq == 3
-
-
-def test_a_sweep_goes_on_where_it_stopped_and_does_a_bounded_piece(
-    face: EmbeddedFace, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sweeping, "LOOKED_AT_ONCE", 4)
-    monkeypatch.setattr(sweeping, "REMOVED_AT_ONCE", 3)
-    for account in ("one", "two", "three"):
-        client = face.client(account=account, plan=Plan.PRO)
-        for number in range(3):
-            client.save_checkpoint(f"{number}", "one", idempotency_key=f"{account} {number}")
-    watching = [face.client(account=f"visitor {number}", plan=Plan.WATCH) for number in range(5)]
-    for client in watching:
-        client.save_checkpoint("import", "one")
-    face.clock.forward(31 * DAY)
-    removed: list[int] = []
-    place: Place | None = START
-    while place is not None:
-        swept = store.transact(partial(sweep, place=place, now_ms=face.clock.now_ms))
-        removed.append(swept.removed)
-        place = swept.next
-    assert removed == [4, 4, 1 + 3, 3, 3, 3, 2, 4, 1]
-    assert sweep_all(store, now_ms=face.clock.now_ms) == 0
 
 
 def test_two_sweeps_at_once_remove_everything_once(face: EmbeddedFace) -> None:

@@ -221,3 +221,7 @@ def test_decimals_that_no_double_holds_are_listed() -> None:
         '{"a":12345678901234567890,"b":"0.1234567890123456789","c":0.10000000000000000000}',
     ):
         assert json_rules.rounded_decimals(exact).total == 0
+
+
+def test_a_text_that_only_a_spent_stack_found_too_deep_is_pointed_at_whole() -> None:
+    assert json_rules._deep_pointer('{"a": [1, {"b": 2}]}', "/state", 64) == "/state"

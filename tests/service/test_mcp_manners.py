@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 
 import pytest
@@ -11,7 +12,7 @@ from runmemory_core.model import MIB
 from runmemory_core.service import mcp_origins
 from runmemory_core.service.settings import Settings, from_environment
 from tests.service.messages import HANDSHAKE, MODERN, REVISIONS, headers_for, message, post
-from tests.service.serving import Answer, Service
+from tests.service.serving import Answer, Service, answer_of
 
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
 OLD = HANDSHAKE[0]
@@ -149,6 +150,7 @@ def test_nobody_is_asked_for_credentials(service: Service, headers: dict[str, st
         "/.well-known/openid-configuration",
         "/.well-known/openid-configuration/mcp",
         "/mcp/.well-known/openid-configuration",
+        "/mcp/.well-known/oauth-protected-resource",
         "/register",
         "/authorize",
         "/token",
@@ -220,14 +222,33 @@ def test_a_body_over_the_limit_is_413_in_words(service: Service, revision: str) 
     assert "1,048,576" in str(error_of(answer)["message"])
 
 
+@pytest.mark.parametrize("revision", [OLD, MODERN])
+def test_a_body_over_the_limit_in_chunks_is_413_while_it_arrives(service: Service, revision: str) -> None:
+    sent = message("tools/call", {"name": "resume", "arguments": {"run_id": "x" * MIB}}, revision=revision)
+    headers = headers_for(sent, revision=revision) | {"host": service.url[7:], "transfer-encoding": "chunked"}
+    head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    body = json.dumps(sent).encode()
+    with service.connect() as connection:
+        # The last chunk is not sent: the answer must not wait for the end.
+        connection.sendall(f"POST /mcp HTTP/1.1\r\n{head}\r\n{len(body):x}\r\n".encode() + body + b"\r\n")
+        response = http.client.HTTPResponse(connection)
+        response.begin()
+        answer = answer_of(response)
+    assert answer.status == 413
+    assert "1,048,576" in str(error_of(answer)["message"])
+
+
 def test_an_answer_to_no_question_is_acknowledged(service: Service) -> None:
     answer = service.ask("POST", "/mcp", {"jsonrpc": "2.0", "id": 1, "result": {}})
     assert answer.status == 202
 
 
-def test_an_unknown_method_is_named_as_such(service: Service) -> None:
-    answer = post(service, "tools/lost", revision=OLD)
-    assert answer.json["error"]["code"] == -32601
+# The status is the SDK's for the revision, as `test_mcp` says of unknown tools.
+@pytest.mark.parametrize(("revision", "status"), [*((old, 200) for old in HANDSHAKE), (MODERN, 404)])
+def test_an_unknown_method_is_named_as_such(service: Service, revision: str, status: int) -> None:
+    answer = post(service, "tools/lost", revision=revision)
+    assert answer.status == status
+    assert error_of(answer)["code"] == -32601
 
 
 # --- Host and Origin ----------------------------------------------------------------------------------------

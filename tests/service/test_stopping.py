@@ -10,7 +10,10 @@ from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
+import pytest
+
 from runmemory_core import Client, Unavailable
+from tests.service.messages import HANDSHAKE, MODERN, headers_for, message, post
 from tests.service.serving import PATIENCE_SECONDS, Service, answer_of, running_service, until
 
 SAVE = "/api/run/save_checkpoint"
@@ -96,6 +99,41 @@ def test_a_stopping_service_finishes_what_it_began_and_sends_new_requests_away(t
 def _refused(service: Service):
     answer = service.ask("GET", "/healthz")
     return answer if answer.status == 503 else None
+
+
+@pytest.mark.parametrize("revision", [HANDSHAKE[0], MODERN])
+def test_a_stopping_service_finishes_the_mcp_call_it_began_and_sends_new_ones_away(
+    tmp_path: Path, revision: str
+) -> None:
+    step = {"run_id": "r", "step": "one", "state": {"a": 1}}
+    sent = message("tools/call", {"name": "save_checkpoint", "arguments": step}, revision=revision)
+    body = json.dumps(sent).encode()
+    with running_service(f"sqlite:///{tmp_path / 'runs.db'}") as service:
+        headers = headers_for(sent, revision=revision) | {
+            "host": service.url[7:],
+            "authorization": service.key,
+            "content-length": str(len(body)),
+            "expect": "100-continue",
+        }
+        head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        with service.connect() as connection:
+            connection.sendall(f"POST /mcp HTTP/1.1\r\n{head}\r\n".encode())
+            assert connection.recv(64).startswith(b"HTTP/1.1 100")  # so it was begun
+            service.process.send_signal(signal.SIGTERM)
+            until(lambda: _refused(service))
+            refused = post(service, "tools/call", {"name": "resume", "arguments": {}}, revision=revision)
+            assert (refused.status, refused.headers["retry-after"]) == (503, "1")
+            assert "stopping" in refused.json["error"]["message"]
+            connection.sendall(body)
+            response = http.client.HTTPResponse(connection)
+            response.begin()
+            assert answer_of(response).json["result"]["structuredContent"]["saved"]
+        assert service.process.wait(PATIENCE_SECONDS) == 0
+        assert "Traceback" not in service.log.read_text()
+    with Client(service.database) as client:
+        checkpoint = client.resume("r", peek=True).checkpoint
+        assert checkpoint is not None
+        assert (checkpoint.seq, checkpoint.state) == (1, {"a": 1})
 
 
 def test_ctrl_c_stops_the_service_as_well(tmp_path: Path) -> None:
