@@ -12,6 +12,7 @@ from runmemory_core import parts
 from runmemory_core.engine._context import Context
 from runmemory_core.errors import StoreError
 from runmemory_core.policy.json_rules import write
+from runmemory_core.policy.pointers import NOWHERE, Pointers
 from runmemory_core.store import Tx
 from runmemory_core.store.codec import unpack
 
@@ -29,7 +30,7 @@ def state_body(text: str, new_parts: dict[str, str]) -> str:
 
 
 def add_checkpoint(
-    at: Context, run: Any, *, step: str, state_bytes: int, removed: Sequence[str] = (), body: bytes
+    at: Context, run: Any, *, step: str, state_bytes: int, removed: Pointers = NOWHERE, body: bytes
 ) -> int:
     """Record the run's next checkpoint of the five tools, and return its seq."""
     seq: int = run["seq"] + 1
@@ -45,11 +46,19 @@ def add_checkpoint(
         attempt=run["attempt"],
         bytes=state_bytes,
         now=at.now,
-        removed=json.dumps(removed) if removed else None,
+        removed=json.dumps(removed._asdict()) if removed.total else None,
         metadata=None,
         body=body,
     )
     return seq
+
+
+def removed_of(checkpoint: Any) -> Pointers:
+    """Where the state of a checkpoint holds the marker."""
+    if not checkpoint["removed"]:
+        return NOWHERE
+    kept = json.loads(checkpoint["removed"])
+    return Pointers(kept["total"], tuple(kept["shown"]))
 
 
 def standing_checkpoint(at: Context, run: Any) -> Any:

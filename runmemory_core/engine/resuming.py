@@ -17,7 +17,7 @@ from runmemory_core.engine._context import (
     remember,
     what_became_of,
 )
-from runmemory_core.engine._states import standing_checkpoint, state_text
+from runmemory_core.engine._states import removed_of, standing_checkpoint, state_text
 from runmemory_core.engine.attempts import begin_attempt, begin_run, record_attempt
 from runmemory_core.errors import CheckpointGone, NotFound, RunMemoryError
 from runmemory_core.model import Reply
@@ -175,14 +175,13 @@ def _missing(at: Context, run_id: str, seq: int, run: Any) -> RunMemoryError:
 
 
 def _shown(at: Context, checkpoint: Any, text: str) -> Reply:
-    removed = json.loads(checkpoint["removed"]) if checkpoint["removed"] else ()
     size = len(text.encode())
     shown: Reply = {
         "seq": checkpoint["seq"],
         "step": checkpoint["step"],
         "saved_at": rfc3339(checkpoint["saved_at"]),
         "bytes": size,
-    } | wording.removed(removed)
+    } | wording.removed(removed_of(checkpoint))
     if checkpoint["lane"]:
         lanes = at.tx.all("lanes", account_id=at.account_id, run=checkpoint["run"])
         shown["lane"] = next(row["name"] for row in lanes if row["lane"] == checkpoint["lane"])

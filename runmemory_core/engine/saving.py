@@ -22,6 +22,7 @@ from runmemory_core.engine._context import (
 from runmemory_core.engine._states import (
     add_checkpoint,
     collect_parts,
+    removed_of,
     standing_checkpoint,
     state_body,
     state_text,
@@ -149,8 +150,7 @@ def _previous_state(at: Context, run: Any) -> PreparedState:
 
 
 def _state_of(checkpoint: Any, text: str) -> PreparedState:
-    removed = tuple(json.loads(checkpoint["removed"])) if checkpoint["removed"] else ()
-    return PreparedState(text, checkpoint["bytes"], (), removed)
+    return PreparedState(text, checkpoint["bytes"], (), removed_of(checkpoint))
 
 
 def _report(at: Context, run: Any, request: SaveCheckpoint) -> tuple[int, Reported]:

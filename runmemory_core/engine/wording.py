@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from runmemory_core.model import KIB, MIB, RunStatus
-from runmemory_core.operations.calls import REMOVED_SHOWN
+from runmemory_core.policy.pointers import Pointers
 from runmemory_core.policy.times import duration
 
 _KEYS_SHOWN = 5
@@ -112,6 +112,6 @@ def beginning(run_id: str, *, earlier: int, gone: str = "") -> str:
     )
 
 
-def removed(pointers: Sequence[str]) -> dict[str, object]:
-    """The removed places as replies show them: the first 50 and a count."""
-    return {"removed": list(pointers[:REMOVED_SHOWN]), "removed_count": len(pointers)} if pointers else {}
+def removed(pointers: Pointers) -> dict[str, object]:
+    """The removed places as replies show them."""
+    return {"removed": list(pointers.shown), "removed_count": pointers.total} if pointers.total else {}

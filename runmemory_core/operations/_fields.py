@@ -5,6 +5,7 @@ Some clients drop minimum, maximum and pattern from a schema, so every bound is 
 
 from __future__ import annotations
 
+from math import log10
 from typing import Annotated, Any, Literal, TypeAlias, cast
 
 from pydantic import (
@@ -16,22 +17,34 @@ from pydantic import (
     model_validator,
 )
 from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema
+from pydantic_core import CoreSchema, PydanticCustomError
 
 from runmemory_core.model import RunStatus
 
 NAME_CHARACTERS = 200
 MAX_COUNT = 2**53
 """More than any count reaches, and what every database and JSON reader can hold."""
+_NAME_BOUND = 10**NAME_CHARACTERS
 
 
 def _number_as_name(value: object) -> object:
     """Integers given as ids equal their decimal strings; a bool is no integer here."""
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    if not isinstance(value, int) or isinstance(value, bool):
+        return value
+    if -_NAME_BOUND < value < _NAME_BOUND:
+        return str(value)
+    # Python refuses to write very long integers, which no name is anyway.
+    digits = int(value.bit_length() * log10(2)) + 1
+    raise PydanticCustomError(
+        "integer_too_long",
+        "is an integer of about {digits} digits; it takes at most {bound} characters: give it a shorter name",
+        {"digits": f"{digits:,}", "bound": NAME_CHARACTERS},
+    )
 
 
 Name = Annotated[str, Field(min_length=1, max_length=NAME_CHARACTERS), BeforeValidator(_number_as_name)]
-Names = list[Name]
+# The first wrong item is enough: a body may hold a hundred thousand of them.
+Names = Annotated[list[Name], Field(fail_fast=True)]
 Absent: TypeAlias = None
 """Marks an optional argument: null counts as absent, so its schema shows no union with null."""
 

@@ -5,37 +5,25 @@ A `Call` is the only thing the engine takes, so nothing reaches the store that d
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any
 
 from pydantic import ValidationError
-from pydantic_core import ErrorDetails, from_json
+from pydantic_core import from_json
 
 from runmemory_core.errors import CredentialInName, InvalidJson, InvalidRequest, MalformedBody, StateTooLarge
 from runmemory_core.model import Limits
 from runmemory_core.operations import OPERATIONS, Operation
 from runmemory_core.operations._fields import Request
+from runmemory_core.operations._refusals import drop_surplus, refusal
 from runmemory_core.operations.storage import Commit
 from runmemory_core.operations.tools import ERROR_CHARACTERS, Resume, SaveCheckpoint
-from runmemory_core.policy.json_rules import (
-    big_integers,
-    canonical,
-    child_pointer,
-    parse,
-    walk,
-    write,
-)
-from runmemory_core.policy.redaction import (
-    MAX_POINTER_CHARACTERS,
-    contains_credential,
-    redact,
-    redact_message,
-)
+from runmemory_core.policy.json_rules import big_integers, canonical, parse, rounded_decimals, write
+from runmemory_core.policy.pointers import NOWHERE, Pointers, collect, walk
+from runmemory_core.policy.redaction import contains_credential, redact, redact_message
 from runmemory_core.policy.secret_formats import MARKER
 
-REMOVED_SHOWN = 50
 POINTERS_NAMED = 5
 STRING_STATE = "state was a string that holds a JSON object; it was taken as that object"
 
@@ -47,7 +35,7 @@ class PreparedState:
     text: str
     size: int
     keys: tuple[str, ...]
-    removed: tuple[str, ...] = ()
+    removed: Pointers = NOWHERE
 
     def check_size(self, limits: Limits) -> None:
         """Raise `StateTooLarge` with both numbers when the state is over the limit."""
@@ -102,24 +90,38 @@ def prepare(name: str, arguments: Mapping[str, Any], *, redacts: bool = True, pa
         return Call(operation, request, redacts=redacts)
     notices: tuple[str, ...] = ()
     if isinstance(given, str):
-        given, notices = _state_in_string(given), (STRING_STATE,)
+        given, notices = _state_in_string(given), (STRING_STATE, *_rounded_here(given))
     state = prepare_state(given, redacts=redacts, parsed=parsed or bool(notices))
     return Call(operation, request, state, notices + _rounded_elsewhere(state), redacts)
 
 
 def _rounded_elsewhere(state: PreparedState) -> tuple[str, ...]:
     """A notice of integers that are kept exactly, and that other readers of JSON round."""
-    places = big_integers(state.text)
-    if not places:
+    found = big_integers(state.text)
+    if not found.total:
         return ()
-    counted = "an integer" if len(places) == 1 else f"{len(places):,} integers"
-    more = " and more" if len(places) > POINTERS_NAMED else ""
-    shown = ", ".join(map(_pointer_to, places[:POINTERS_NAMED])) + more
     notice = (
-        f"state has {counted} beyond 2^53 ({shown}): kept exactly, but JavaScript and many other readers of JSON "
-        "round such numbers: send strings where one of these reads the state"
+        f"state has {_counted(found, 'an integer', 'integers', 'beyond 2^53')}: kept exactly, but JavaScript and many "
+        "other readers of JSON round such numbers: send strings where one of these reads the state"
     )
     return (notice,)
+
+
+def _rounded_here(text: str) -> tuple[str, ...]:
+    """A notice of decimals that do not come back as they were written."""
+    found = rounded_decimals(text)
+    if not found.total:
+        return ()
+    finer = "finer than a double"
+    return (
+        f"state has {_counted(found, 'a number', 'numbers', finer)}: kept rounded; send strings to keep every digit",
+    )
+
+
+def _counted(found: Pointers, one: str, many: str, what: str) -> str:
+    counted = one if found.total == 1 else f"{found.total:,} {many}"
+    more = " and more" if found.total > POINTERS_NAMED else ""
+    return f"{counted} {what} ({', '.join(found.shown[:POINTERS_NAMED])}{more})"
 
 
 def _checked_save(request: SaveCheckpoint, *, redacts: bool) -> SaveCheckpoint:
@@ -173,38 +175,25 @@ def prepare_state(state: object, *, redacts: bool = True, parsed: bool = False) 
             pointers={"/state": f"a JSON object is needed, not {kind}"},
         )
     text, value = canonical(state, pointer="/state", parsed=parsed)
-    removed: tuple[str, ...] = ()
+    removed = NOWHERE
     if redacts:
         redacted = redact(value, pointer="/state")
         if redacted.removed:
-            removed = tuple(pointer.removeprefix("/state") for pointer in redacted.removed)
             text, value = canonical(redacted.value, pointer="/state")
         if MARKER in text:
             # What the client removed before sending, or an earlier save, is no less missing here.
-            removed = tuple(dict.fromkeys((*removed, *_marked(value))))
+            removed = _marked(value)
     return PreparedState(text, len(text.encode()), tuple(value), removed)
 
 
-def _marked(value: Any) -> Iterator[str]:
-    """Pointers of the texts and members that hold the marker, in document order."""
-    for path, item in walk(value):
-        if (path and MARKER in str(path[-1])) or (isinstance(item, str) and MARKER in item):
-            yield _pointer_to(path)
-
-
-def _pointer_to(path: Iterable[str | int]) -> str:
-    """The pointer to a place, or to the nearest container where it would get longer than redaction makes one."""
-    pointer = ""
-    for key in path:
-        longer = (
-            None
-            if isinstance(key, str) and len(key) > MAX_POINTER_CHARACTERS
-            else child_pointer(pointer, key)
-        )
-        if longer is None or len(longer) > MAX_POINTER_CHARACTERS:
-            break
-        pointer = longer
-    return pointer
+def _marked(value: Any) -> Pointers:
+    """Where texts and members hold the marker."""
+    return collect(
+        step
+        for step in walk(value)
+        if (isinstance(step.value, str) and MARKER in step.value)
+        or (isinstance(step.key, str) and MARKER in step.key)
+    )
 
 
 def _state_in_string(text: str) -> object:
@@ -218,17 +207,12 @@ def _state_in_string(text: str) -> object:
 
 
 def _validated(operation: Operation, arguments: dict[str, Any]) -> Request:
+    known = operation.request.model_fields
+    surplus = drop_surplus(arguments, known)
     try:
         return operation.request.model_validate(arguments)
     except ValidationError as error:
-        errors = error.errors(include_url=False)
-        found = dict(_finding(operation, details) for details in errors)
-        pointers = {
-            reduce(child_pointer, details["loc"] or ("request",), ""): _finding(operation, details)[1]
-            for details in errors
-        }
-        detail = "; ".join(f"{where} {words}" for where, words in list(found.items())[:5])
-        raise InvalidRequest(detail, pointers=pointers) from None
+        raise refusal(operation.name, known, error, surplus=surplus) from None
 
 
 def _refuse_credentials(arguments: Mapping[str, Any], *, under: str = "") -> None:
@@ -243,25 +227,3 @@ def _credential(pointer: str, name: str) -> CredentialInName:
         f"{name} contains a credential; names are shown in lists and logs: use a plain label",
         pointers={f"/{pointer}": "contains a credential"},
     )
-
-
-def _finding(operation: Operation, details: ErrorDetails) -> tuple[str, str]:
-    """Where and what one of pydantic's findings is, in words; the value itself is never shown."""
-    where = ".".join(str(part) for part in details["loc"]) or "request"
-    match details["type"]:
-        case "extra_forbidden":
-            known = ", ".join(operation.request.model_fields) or "no arguments"
-            return where, f"is not an argument of {operation.name}; it takes {known}"
-        case "missing":
-            return where, f"is required by {operation.name}"
-        case "string_too_long" | "string_too_short":
-            bounds = details.get("ctx", {})
-            bound = bounds.get("max_length", bounds.get("min_length"))
-            side = "at most" if "max_length" in bounds else "at least"
-            return where, f"has {len(details['input'])} characters; it takes {side} {bound}"
-        case "too_long":
-            bounds = details.get("ctx", {})
-            return where, f"has {bounds['actual_length']:,} items; it takes at most {bounds['max_length']:,}"
-        case _:
-            message = details["msg"].removeprefix("Input ").removeprefix("Value ")
-            return where, message[:1].lower() + message[1:]

@@ -1,8 +1,8 @@
 """Which JSON Run Memory accepts, and the one compact text it keeps of a value.
 
 Good values take a path that runs in C: write, parse back, compare. Only a value that fails is walked in
-Python, to name the place, and no farther than others can wait. Belongs here: parsing, writing, bounds and
-JSON pointers (RFC 6901). Does not belong here: sizes in bytes and what is removed from a value.
+Python, to name the place, and no farther than others can wait. Belongs here: parsing, writing and bounds. Does
+not belong here: sizes in bytes, how a place is pointed at (`pointers`) and what is removed from a value.
 """
 
 from __future__ import annotations
@@ -10,13 +10,15 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
+from decimal import Decimal, InvalidOperation
 from itertools import chain, islice
 from typing import Any, NamedTuple, cast
 
 from pydantic_core import from_json, to_json
 
 from runmemory_core import errors
+from runmemory_core.policy.pointers import NOWHERE, Place, Pointers, Step, collect, point_at, walk
 from runmemory_core.policy.secret_formats import find_credentials, remove_spans
 from runmemory_core.policy.secret_names import Secrecy, secrecy
 
@@ -30,7 +32,11 @@ _INTEGER_BOUND = 10**MAX_INTEGER_DIGITS
 _LONG_NUMBER = re.compile(r"[:,\[]-?[0-9]{16}")
 _OVERLONG_NUMBER = re.compile(rf"(?<![0-9])[0-9]{{{MAX_INTEGER_DIGITS + 1}}}")
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
+# Fewer digits, or an exponent nearer to zero, no double changes.
+_LONG_DECIMAL = re.compile(r"[0-9][0-9.]{16}|[eE][+-]?[0-9]{3}")
 _LEXEME = re.compile(r'"((?:[^"\\]|\\.)*+)"(?:[ \t\r\n]*+(:))?|[\[\]{},]', re.DOTALL)
+_Fault = tuple[str, str]
+"""What is wrong, and the way out."""
 _UNWRITABLE = (ValueError, TypeError, OverflowError, RecursionError)
 
 
@@ -102,49 +108,35 @@ def read_laxly(
     )
 
 
-def child_pointer(pointer: str, key: str | int) -> str:
-    """The JSON pointer of one member or item under ``pointer``."""
-    return pointer_of([key], pointer)
-
-
-def pointer_of(path: Iterable[str | int], pointer: str = "") -> str:
-    """The JSON pointer of what lies at ``path`` under ``pointer``."""
-    return pointer + "".join(f"/{str(key).replace('~', '~0').replace('/', '~1')}" for key in path)
-
-
-def walk(value: Any) -> Iterator[tuple[list[str | int], Any]]:
-    """Each value inside a parsed one, and itself, in document order, with the path to it.
-
-    The path is one list, which the walk goes on changing: a pointer for each value would cost their number times
-    the length of the keys.
-    """
-    path: list[str | int] = []
-    open_containers: list[Iterator[tuple[Any, Any]]] = []
-    item = value
-    while True:
-        yield path, item
-        if isinstance(item, dict | list):
-            open_containers.append(_members(cast("dict[Any, Any] | list[Any]", item)))
-            path.append("")
-        while open_containers:
-            if (member := next(open_containers[-1], None)) is not None:
-                break
-            open_containers.pop()
-            path.pop()
-        else:
-            return
-        path[-1], item = member
-
-
-def big_integers(text: str) -> list[tuple[str | int, ...]]:
-    """Paths to the integers beyond 2^53 in a checked JSON text, which a JavaScript reader rounds."""
+def big_integers(text: str) -> Pointers:
+    """Where the integers beyond 2^53 stand in a checked JSON text, which a JavaScript reader rounds."""
     if _LONG_NUMBER.search(text) is None:
-        return []
-    return [
-        tuple(path)
-        for path, item in walk(from_json(text))
-        if isinstance(item, int) and not -MAX_EXACT_INTEGER <= item <= MAX_EXACT_INTEGER
-    ]
+        return NOWHERE
+    return collect(
+        step
+        for step in walk(from_json(text))
+        if isinstance(step.value, int) and not -MAX_EXACT_INTEGER <= step.value <= MAX_EXACT_INTEGER
+    )
+
+
+def rounded_decimals(text: str) -> Pointers:
+    """Where a JSON text that `parse` accepted has decimals that no double holds, so that they come back changed."""
+    if _LONG_DECIMAL.search(text) is None:
+        return NOWHERE
+    value = json.loads(text.lstrip("\ufeff"), parse_float=_read_decimal)
+    return collect(step for step in walk(value) if isinstance(step.value, _Rounded))
+
+
+class _Rounded(float):
+    """A double that is not the number its text says."""
+
+
+def _read_decimal(text: str) -> float:
+    number = float(text)
+    try:
+        return number if Decimal(text) == Decimal(repr(number)) else _Rounded(number)
+    except InvalidOperation:  # an exponent beyond what any reader knows
+        return _Rounded(number)
 
 
 # --- the quick checks -----------------------------------------------------------------------------------
@@ -190,7 +182,7 @@ def _find_depth(body: bytes | str, field: str, max_depth: int) -> errors.Invalid
         lexeme = match[0]
         if lexeme in "[{":
             if len(path) == max_depth:
-                return _too_deep(pointer_of(path, field), max_depth)
+                return _too_deep(_pointer_of(path, field), max_depth)
             path.append(0 if lexeme == "[" else "")
         elif lexeme in "]}":
             path.pop()
@@ -201,18 +193,24 @@ def _find_depth(body: bytes | str, field: str, max_depth: int) -> errors.Invalid
     return _unplaced(field)
 
 
+def _pointer_of(path: Iterable[str | int], field: str) -> str:
+    place = Place(None, None)
+    place.pointer = field
+    for key in (None, *path):
+        place = Place(place, key)
+    return point_at(place.parent or place, place.key)[0]
+
+
 def _find_refusal(value: Any, pointer: str, max_depth: int) -> errors.InvalidJson | None:
     """The first thing in ``value`` that JSON cannot hold, in document order."""
-    for looked_at, (path, item) in enumerate(walk(value)):
+    for looked_at, step in enumerate(walk(value, pointer)):
         if looked_at == NAMED_VALUES:
             return _unplaced(pointer)
-        if not isinstance(item, dict | list):
-            if fault := _fault_of(item):
-                return _refusal(pointer_of(path, pointer), *fault)
-        elif len(path) >= max_depth:
-            return _too_deep(pointer_of(path, pointer), max_depth)
-        elif isinstance(item, dict) and (fault := _fault_of_keys(cast("dict[Any, Any]", item))):
-            return _refusal(pointer_of(path, pointer), *fault)
+        is_container = isinstance(step.value, dict | list)
+        if is_container and step.depth > max_depth:
+            return _too_deep(step.pointer, max_depth)
+        if fault := _keys_fault(step.value) if is_container else _scalar_fault(step.value):
+            return _refusal_at(step, *fault)
     return None
 
 
@@ -224,8 +222,8 @@ def _unplaced(
     return _refusal(pointer, f"holds what JSON does not, in more than {NAMED_VALUES:,} values", cause)
 
 
-def _fault_of_keys(item: Mapping[object, object]) -> tuple[str, str] | None:
-    for key in item:
+def _keys_fault(container: Any) -> _Fault | None:
+    for key in list(cast("dict[Any, Any]", container)) if isinstance(container, dict) else ():
         if not isinstance(key, str):
             return f"has a key of type {type(key).__name__}", "JSON keys are strings"
         if not _is_unicode(key):
@@ -233,28 +231,24 @@ def _fault_of_keys(item: Mapping[object, object]) -> tuple[str, str] | None:
     return None
 
 
-def _fault_of(item: object) -> tuple[str, str] | None:
+def _scalar_fault(item: object) -> _Fault | None:
     match item:
         case None | bool():
-            return None
+            fault = None
         case str():
-            return None if _is_unicode(item) else ("holds half a surrogate pair", "text is Unicode")
+            fault = None if _is_unicode(item) else ("holds half a surrogate pair", "text is Unicode")
         case float():
             way_out = "JSON has finite numbers only: send null or a string"
-            return None if math.isfinite(item) else ("is NaN, infinite or overflows a double", way_out)
+            fault = None if math.isfinite(item) else ("is NaN, infinite or overflows a double", way_out)
         case int():
             digits = int(item.bit_length() * math.log10(2)) + 1
             way_out = f"the limit is {MAX_INTEGER_DIGITS:,}: send it as a string"
             fits = -_INTEGER_BOUND < item < _INTEGER_BOUND
-            return None if fits else (f"is an integer of about {digits:,} digits", way_out)
+            fault = None if fits else (f"is an integer of about {digits:,} digits", way_out)
         case _:
             way_out = "JSON holds objects, lists, strings, numbers, true, false and null"
-            return f"is a {type(item).__name__}", way_out
-
-
-def _members(container: Mapping[Any, Any] | list[Any]) -> Iterator[tuple[Any, Any]]:
-    # The members of an object are copied: another thread may change it meanwhile.
-    return iter(list(container.items()) if isinstance(container, Mapping) else enumerate(container))
+            fault = (f"is a {type(item).__name__}", way_out)
+    return fault
 
 
 def _is_unicode(text: str) -> bool:
@@ -264,6 +258,12 @@ def _is_unicode(text: str) -> bool:
 def _too_deep(pointer: str, max_depth: int) -> errors.InvalidJson:
     way_out = f"the limit is {max_depth}: flatten it or store it as text"
     return _refusal(pointer, f"is nested over {max_depth} deep", way_out)
+
+
+def _refusal_at(step: Step, problem: str, way_out: str) -> errors.InvalidJson:
+    """The refusal of a value, or of what lies in a container where the pointer would get too long."""
+    pointer, is_cut = point_at(step.parent, step.key)
+    return _refusal(pointer, f"holds deeper inside what {problem}" if is_cut else problem, way_out)
 
 
 def _refusal(pointer: str, problem: str, way_out: str) -> errors.InvalidJson:

@@ -13,14 +13,25 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
-from runmemory_core.policy import nested_json, secret_formats, secret_pairs, secret_shapes, secret_survey
-from runmemory_core.policy.json_rules import child_pointer
+from runmemory_core.policy import (
+    nested_json,
+    secret_formats,
+    secret_lines,
+    secret_pairs,
+    secret_shapes,
+    secret_survey,
+)
+from runmemory_core.policy.pointers import MAX_POINTER_CHARACTERS, Place, point_at
 from runmemory_core.policy.secret_formats import MARKER, Span
 from runmemory_core.policy.secret_names import Secrecy, secrecy
 
 Mode = Literal["full", "names"]
-MAX_POINTER_CHARACTERS = 1024
-"""A longer pointer is cut to the nearest container it lies in, so that reports stay small."""
+MAX_REPORT_CHARACTERS = 64 * MAX_POINTER_CHARACTERS
+"""So much is pointed at; what is done beyond that is done without a word, so that reports stay small."""
+
+
+CACHED_LABEL_CHARACTERS = 200
+"""Answers for longer texts, such as a whole list of finished ids, are not remembered."""
 
 
 class Redacted(NamedTuple):
@@ -49,9 +60,17 @@ def names_secret(key: str) -> bool:
     return secrecy(key) > Secrecy.NONE
 
 
-@lru_cache(maxsize=2_048)
 def contains_credential(text: str) -> bool:
     """Whether a text that is shown in lists and logs, such as a run_id, holds a credential."""
+    return _label_holds(text) if len(text) <= CACHED_LABEL_CHARACTERS else _holds_credential(text)
+
+
+@lru_cache(maxsize=2_048)
+def _label_holds(text: str) -> bool:
+    return _holds_credential(text)
+
+
+def _holds_credential(text: str) -> bool:
     return _clean(text, "full", secret_formats.find_credentials(text)).text != text
 
 
@@ -90,18 +109,22 @@ class _Plan(NamedTuple):
     credential_keys: frozenset[str]
     value_keys: frozenset[str]
     label_keys: frozenset[str]
+    flags: dict[str, Secrecy]
+    """The arguments of commands that name the next one."""
 
 
 def _plan(holder: dict[str, Any], mode: Mode) -> _Plan | None:
     keys, strings, has_pairs = secret_survey.survey(holder)
     names = {key: judged for key in keys if (judged := secrecy(str.__str__(key)))}
     value_keys = frozenset(key for key in keys if secret_shapes.is_value_key(key))
+    value_keys |= secret_shapes.typed_keys(keys)
     label_keys = frozenset(key for key in keys if value_keys and key.lower().endswith(secret_shapes.LABELS))
     suspects = secret_survey.find_suspects([*strings, *secret_survey.keys_like_credentials(keys)])
+    flags = {text: judged for text in suspects if (judged := secret_shapes.flag_secrecy(text))}
     cleaned = {text: _clean(text, mode, found) for text, found in suspects.items()}
     cleaned = {text: clean for text, clean in cleaned.items() if text != clean.text or text != clean.masked}
-    if names or cleaned or label_keys or has_pairs:
-        return _Plan(names, cleaned, frozenset(keys & cleaned.keys()), value_keys, label_keys)
+    if names or cleaned or label_keys or has_pairs or flags:
+        return _Plan(names, cleaned, frozenset(keys & cleaned.keys()), value_keys, label_keys, flags)
     return None
 
 
@@ -116,7 +139,9 @@ def _clean(text: str, mode: Mode, found: list[Span]) -> _Cleaned:
     if mode == "names" and (certain := secret_pairs.find_named_values(text, in_prose=False)):
         new = secret_formats.remove_spans(text, certain)
         found = secret_formats.find_credentials(new) if found else []
-    masked = secret_formats.remove_spans(new, found + secret_pairs.find_named_values(new, in_prose=True))
+    named = secret_pairs.find_named_values(new, in_prose=True)
+    lines = [*secret_lines.find_lines(new), *secret_lines.find_arguments(new)]
+    masked = secret_formats.remove_spans(new, [*found, *named, *lines])
     return _Cleaned(new if mode == "names" else masked, masked)
 
 
@@ -126,14 +151,12 @@ def _clean(text: str, mode: Mode, found: list[Span]) -> _Cleaned:
 _Container = dict[str, Any] | list[Any]
 
 
-@dataclass(slots=True)
-class _Frame:
-    """A container being walked; with its parents it is also the path to itself."""
+@dataclass(slots=True, eq=False)
+class _Frame(Place):
+    """A container being walked."""
 
     node: _Container
     members: Iterator[tuple[Any, Any]]
-    parent: _Frame | None
-    key: Any
     named: Mapping[Any, Secrecy]
     """Members that their name, or a shape, gives away."""
     others: Secrecy = Secrecy.NONE
@@ -142,8 +165,6 @@ class _Frame:
     schema: Secrecy = Secrecy.NONE
     """Of the secret that this container is the JSON Schema of."""
     has_pairs: bool = False
-    pointer: str | None = None
-    is_cut: bool = False
 
 
 class _Walk:
@@ -154,11 +175,13 @@ class _Walk:
         self.warned: list[str] = []
         self._plan = plan
         self._pointer = pointer
+        self._left = MAX_REPORT_CHARACTERS
         self._hot_keys = plan.value_keys.union(plan.names)
 
     def run(self, holder: dict[str, Any]) -> None:
         cleaned = self._plan.cleaned
         stack = [self._enter(holder, None, "")]
+        stack[0].pointer = self._pointer
         while stack:
             frame = stack[-1]
             for key, value in frame.members:
@@ -170,7 +193,7 @@ class _Walk:
                     if value and (inner := self._visit_container(frame, key, value, judged)):
                         stack.append(inner)
                         break
-                elif judged is Secrecy.NUMBERS_TOO and value is not None and not isinstance(value, bool):
+                elif judged > Secrecy.WHOLE and secret_shapes.is_number_of(judged, value):
                     self._remove(frame, key)
             else:
                 stack.pop()
@@ -179,14 +202,14 @@ class _Walk:
 
     def _visit_text(self, frame: _Frame, key: Any, text: str, judged: Secrecy) -> None:
         if judged and text and text != MARKER:
-            if judged > Secrecy.STRINGS or text.lower() not in secret_shapes.SAYS_HOW:
+            if not secret_shapes.is_no_value(judged, frame.inherited or str(key), text):
                 self._remove(frame, key)
             return
         clean = self._plan.cleaned.get(text)
         if clean is None or key in secret_shapes.UNTOUCHED:
             return
         if clean.masked != clean.text:
-            self.warned.append(self._point_at(frame, key))
+            self._report(self.warned, frame, key)
         if clean.text != text:
             self._remove(frame, key, clean.text)
 
@@ -197,7 +220,7 @@ class _Walk:
         if not judged and frame.has_pairs:
             pair: list[Any] = value
             named = {1: secrecy(pair[0])}
-            return _Frame(pair, iter(enumerate(pair)), frame, key, named, inherited=pair[0])
+            return _Frame(frame, key, pair, iter(enumerate(pair)), named, inherited=pair[0])
         if not judged or secret_shapes.is_placeholder(value):
             return self._enter(value, frame, key)
         name: str = frame.inherited or key
@@ -222,13 +245,15 @@ class _Walk:
         if isinstance(node, list):
             others = Secrecy.STRINGS if inherited and not schema else Secrecy.NONE
             has_pairs = isinstance(node[0], list) and secret_shapes.is_pairs(node)
-            return _Frame(node, iter(enumerate(node)), parent, key, {}, others, inherited, schema, has_pairs)
+            named_at = secret_shapes.name_arguments(node, self._plan.flags) if self._plan.flags else {}
+            items = iter(enumerate(node))
+            return _Frame(parent, key, node, items, named_at, others, inherited, schema, has_pairs)
         named: dict[str, Secrecy] = {}
         if schema:
             named = dict.fromkeys(secret_shapes.SCHEMA_VALUES, schema)
         elif inherited or not self._hot_keys.isdisjoint(node):
             named = self._name_members(node, inherited)
-        return _Frame(node, iter(node.items()), parent, key, named, Secrecy.NONE, inherited, schema)
+        return _Frame(parent, key, node, iter(node.items()), named, Secrecy.NONE, inherited, schema)
 
     def _name_members(self, node: dict[str, Any], inherited: str) -> dict[str, Secrecy]:
         plan = self._plan
@@ -239,16 +264,20 @@ class _Walk:
             del named["token"]
         for value_key in plan.value_keys & node.keys():
             labels = [(key, node[key]) for key in plan.label_keys & node.keys()]
-            judged = [secret_shapes.label_secrecy(key, label) for key, label in labels if type(label) is str]
+            judged = [
+                secret_shapes.label_secrecy(key, label, value_key)
+                for key, label in labels
+                if type(label) is str
+            ]
             named[value_key] = max([*judged, named.get(value_key, Secrecy.NONE)])
         return named
 
     def _visit_keys(self, frame: _Frame, node: dict[str, Any]) -> None:
         """Puts the marker into keys that are credentials; equal keys are numbered so that none is lost."""
         found = {key: self._plan.cleaned[key] for key in node if key in self._plan.credential_keys}
-        self.warned += (
-            self._point_at(frame, key) for key, clean in found.items() if clean.masked != clean.text
-        )
+        for key, clean in found.items():
+            if clean.masked != clean.text:
+                self._report(self.warned, frame, key)
         if all(clean.text == key for key, clean in found.items()):
             return
         members = list(node.items())
@@ -258,35 +287,19 @@ class _Walk:
             new = f"{new} {number}" if new in node else new
             node[new] = value
             if new != key:
-                self.removed.append(self._point_at(frame, new))
+                self._report(self.removed, frame, new)
 
     def _remove(self, frame: _Frame, key: Any, remainder: str = MARKER) -> None:
         frame.node[key] = remainder
-        self.removed.append(self._point_at(frame, key))
+        self._report(self.removed, frame, key)
 
-    def _point_at(self, frame: _Frame, key: Any) -> str:
-        """The pointer of a member, or of the nearest container where it would get too long."""
-        self._point_to(frame)
-        return self._join(frame, key) or frame.pointer or self._pointer
+    def _report(self, report: list[str], frame: _Frame, key: Any) -> None:
+        if self._left > 0:
+            pointer, _ = point_at(frame, key, self._name_key)
+            self._left -= len(pointer)
+            report.append(pointer)
 
-    def _point_to(self, frame: _Frame) -> None:
-        """Fills in the pointers down to a frame, each only once."""
-        missing: list[_Frame] = []
-        above: _Frame | None = frame
-        while above is not None and above.pointer is None:
-            missing.append(above)
-            above = above.parent
-        for lower in reversed(missing):
-            parent = lower.parent
-            joined = self._pointer if parent is None else self._join(parent, lower.key)
-            lower.is_cut = joined is None
-            lower.pointer = parent.pointer if joined is None and parent is not None else joined
-
-    def _join(self, frame: _Frame, key: Any) -> str | None:
-        """The pointer of a member of a frame, in which a key that is a credential is masked."""
-        if frame.parent is None:
-            return self._pointer
-        if isinstance(key, str) and (clean := self._plan.cleaned.get(key)):
-            key = clean.masked
-        joined = child_pointer(frame.pointer or "", key)
-        return None if frame.is_cut or len(joined) > MAX_POINTER_CHARACTERS else joined
+    def _name_key(self, key: str | int) -> str | int:
+        """The key as it may be shown: one that is a credential is masked."""
+        clean = self._plan.cleaned.get(key) if isinstance(key, str) else None
+        return clean.masked if clean else key

@@ -29,7 +29,9 @@ class Secrecy(enum.IntEnum):
     """Text goes; numbers stay, and containers are judged member by member."""
     WHOLE = 2
     """Text and containers go; numbers stay."""
-    NUMBERS_TOO = 3
+    LONG_NUMBERS_TOO = 3
+    """Text and containers go, and of numbers those that are long enough for a card's."""
+    NUMBERS_TOO = 4
     """Text, containers and numbers go."""
 
 
@@ -140,6 +142,8 @@ def _always(before: Sequence[str], head: str, after: Sequence[str]) -> Secrecy:
     purpose = next((place for place, word in enumerate(after) if word in w.PURPOSE), len(after))
     if _is_about(before, after[:purpose]) or w.PUBLIC.intersection(before[-1:]):
         return Secrecy.NONE
+    if head == "secret" and not before and after[:purpose] and _is_other_thing(after[0]):
+        return Secrecy.NONE  # here it only says how something is: a secret ingredient
     return Secrecy.NUMBERS_TOO if head in _SECRET_NUMBERS else Secrecy.WHOLE
 
 
@@ -177,6 +181,10 @@ def _authorization(before: Sequence[str], _head: str, after: Sequence[str]) -> S
     return Secrecy.STRINGS
 
 
+def _number(before: Sequence[str], head: str, after: Sequence[str]) -> Secrecy | None:
+    return _CARD_NUMBER(before, head, after) or _SHORT_NUMBER(before, head, after)
+
+
 def _beside(fits: frozenset[str], secrecy: Secrecy, *, alone: bool = False) -> _Rule:
     """The rule of a head that is secret beside a fitting word on its left, or with nothing around it."""
 
@@ -193,6 +201,10 @@ def _beside(fits: frozenset[str], secrecy: Secrecy, *, alone: bool = False) -> _
 def _is_about(before: Sequence[str], after: Sequence[str]) -> bool:
     """Whether the name is a switch, a count or a property of the secret rather than the secret."""
     return any(word in w.SWITCHES for word in before) or any(_is_metadata(word) for word in after)
+
+
+def _is_other_thing(word: str) -> bool:
+    return word not in _VOCABULARY or word in w.TOKEN_IS_BENIGN_AFTER - w.CARRIERS - w.KEY_BELONGS_TO
 
 
 def _is_metadata(word: str) -> bool:
@@ -215,6 +227,8 @@ _CARRIES_BARE_TOKEN = (w.CARRIERS | w.VENDORS) - {
     "list",
     "array",
 }
+_CARD_NUMBER = _beside(w.NUMBER_FITS, Secrecy.LONG_NUMBERS_TOO)
+_SHORT_NUMBER = _beside(w.SHORT_NUMBER_FITS, Secrecy.NUMBERS_TOO)
 _HEADS: dict[str, _Rule] = {
     **dict.fromkeys(_ALWAYS, _always),
     **dict.fromkeys(("token", "tokens"), _token),
@@ -222,7 +236,7 @@ _HEADS: dict[str, _Rule] = {
     **dict.fromkeys(("auth", "authorization", "authentication", "bearer"), _authorization),
     **dict.fromkeys(("code", "codes"), _beside(w.CODE_FITS, Secrecy.NUMBERS_TOO)),
     **dict.fromkeys(("url", "uri", "urls"), _beside(w.URL_FITS, Secrecy.STRINGS)),
-    **dict.fromkeys(("number", "num", "no", "pan"), _beside(w.NUMBER_FITS, Secrecy.NUMBERS_TOO)),
+    **dict.fromkeys(("number", "num", "no", "pan"), _number),
     **dict.fromkeys(("string", "str"), _beside(w.STRING_FITS, Secrecy.STRINGS)),
     **dict.fromkeys(("phrase", "words"), _beside(w.PHRASE_FITS, Secrecy.WHOLE)),
     **dict.fromkeys(("answer", "answers"), _beside(w.ANSWER_FITS, Secrecy.STRINGS)),
@@ -241,7 +255,10 @@ _HEADS: dict[str, _Rule] = {
 }
 _JOINED = {pair: word for word, pair in w.JOINED.items()}
 _LEET_WORDS = _ALWAYS | {"token", "key", "apikey"}
-_FITS = w.PASS_FITS | w.PIN_FITS | w.AUTH_FITS | w.CODE_FITS | w.URL_FITS | w.NUMBER_FITS | w.STRING_FITS
+_FITS = frozenset[str]().union(
+    *(w.PASS_FITS, w.PIN_FITS, w.AUTH_FITS, w.CODE_FITS, w.URL_FITS, w.STRING_FITS),
+    *(w.NUMBER_FITS, w.SHORT_NUMBER_FITS),
+)
 _LEFTS = frozenset[str]().union(
     *(w.TOKEN_IS_SECRET_AFTER, w.ONE_TOKEN_IS_SECRET_AFTER, w.TOKEN_IS_BENIGN_AFTER, w.PUBLIC),
     *(w.KEY_IS_SECRET_AFTER, w.ONE_KEY_IS_SECRET_AFTER, w.KEY_BELONGS_TO),

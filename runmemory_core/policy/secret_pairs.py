@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from urllib.parse import unquote
 
 from runmemory_core.policy.secret_formats import MARKER, Span, is_template
-from runmemory_core.policy.secret_names import Secrecy, secrecy
+from runmemory_core.policy.secret_names import Secrecy, secrecy, split_words
 
 _MAX_NAME = 64
 _BLANK = re.compile(r"\s")
@@ -28,6 +28,8 @@ _QUERY_VALUES = tuple(
     for separator in (r"\?", "&", "#", "--")
 )
 _LINE_VALUE = re.compile(r"""=(?<=[A-Z0-9_]=)(?P<value>"[^"\n]*"|'[^'\n]*'|[^\s#"'`(][^\s#]*+)""")
+# What goes on to the end of the line in plain words belongs to a password; keys and tokens hold no blanks.
+_MORE_WORDS = re.compile(r"(?:[ \t]{1,8}[A-Za-z0-9]{1,64}+){1,16}+(?=[ \t\r]{0,8}(?:\n|\Z))")
 _LINE_NAME = re.compile(r"[ \t]*+(?:(?:export|set|ENV|ARG|-)[ \t]++)?([A-Z][A-Z0-9_]{1,63})")
 _TOLD = re.compile(
     r"""(?P<name>\b[A-Za-z][\w.\-]{0,63})(?:=|:[ ]{0,2})(?=(?P<value>"[^"\n]*+"|'[^'\n]*+'|[^\s"'&,;<>(){}\[\]]++))"""
@@ -35,6 +37,14 @@ _TOLD = re.compile(
 _LONE_NAME = re.compile(r"-{0,2}\??([A-Za-z_][\w .%\[\]\-]{0,63})=")
 # In a query string or a form everything is text, also what names no secret.
 _NO_SECRETS = frozenset({"", "true", "false", "null", "none"})
+# A bare parameter of a query, a call or a look-up, and a variable or a path to one.
+_PARAMETER = re.compile(r"\?|[:@]\w{1,64}+")
+_CALL_BEGINS = re.compile(r"[A-Za-z_$][\w.$]{0,64}+[(\[]")
+_PATH = re.compile(r"(?:[A-Za-z_$]{1,40}+\d?(?:\.|->|::)){0,8}+[A-Za-z_$]{1,40}+")
+_NAMES = re.compile(r"[A-Za-z_$][A-Za-z_$.:>\-]{0,63}+")
+_PATH_SIGN = re.compile(r"\.|->|::")
+# Pairs between blanks are a connection string where one of them says where to.
+_CONNECTS = frozenset({"host", "hostaddr", "hostname", "server", "dbname", "database", "user", "port"})
 _SIGNATURES = frozenset({"sig", "signature"})
 
 
@@ -68,12 +78,10 @@ def find_named_values(text: str, *, in_prose: bool) -> list[Span]:
     """
     spans: list[Span] = []
     if "=" in text:
-        spans += _find_whole_pairs(text)
+        spans += _find_whole_pairs(text, in_prose=in_prose)
         if in_prose or not _BLANK.search(text):
             for pattern in _QUERY_VALUES:
-                spans += (
-                    m.span("value") for m in pattern.finditer(text) if _is_secret(m["name"], m["value"])
-                )
+                spans += (m.span("value") for m in pattern.finditer(text) if is_secret(m["name"], m["value"]))
         if in_prose:
             spans += _find_lines(text)
     if in_prose:
@@ -89,7 +97,7 @@ def find_told_values(text: str) -> list[Span]:
     return [
         match.span("value")
         for match in _TOLD.finditer(text)
-        if MARKER not in match["value"] and _is_secret(match["name"], match["value"])
+        if MARKER not in match["value"] and is_secret(match["name"], match["value"])
     ]
 
 
@@ -97,30 +105,85 @@ def _gives_away(name: str) -> bool:
     return secrecy(unquote(name) if "%" in name else name) > Secrecy.NONE or name.lower() in _SIGNATURES
 
 
-def _is_secret(name: str, value: str) -> bool:
-    return _gives_away(name) and value.lower() not in _NO_SECRETS and not is_template(value)
+def is_secret(name: str, value: str) -> bool:
+    """Whether a name gives a text away that is not just a place for one."""
+    return (
+        _gives_away(name)
+        and value.lower() not in _NO_SECRETS
+        and not is_template(value)
+        and not _stands_for(name, value)
+    )
 
 
-def _find_whole_pairs(text: str) -> list[Span]:
-    """Spans in a text that is pairs throughout: `a=1;b=2`, `a=1&b=2`, `a=1 b=2` or one `--name=value`."""
+def _find_whole_pairs(text: str, *, in_prose: bool) -> list[Span]:
+    """Spans in a text that is pairs throughout: `a=1;b=2`, `a=1&b=2`, `a=1 b=2` or one `--name=value`.
+
+    Without ``in_prose`` what may as well be a line of a program is left alone: one pair, or pairs that name no host.
+    """
     if "\n" in text:
         return []
     separator = next((separator for separator in ";& " if separator in text), ";")
     if separator == "&" and ("://" in text or _BLANK.search(text)):
         return []
-    spans: list[Span] = []
+    found: list[tuple[str, str, Span]] = []
     start = 0
     for part in text.split(separator):
-        inner = len(part) - len(part.lstrip())
-        pair = _LONE_NAME.match(part, inner)
-        if pair:
-            value = part[pair.end() :].strip()
-            if _is_secret(pair[1].strip(), value.strip("\"'")):
-                spans.append((start + pair.end(), start + len(part)))
-        elif start and part.strip():
+        if pair := _LONE_NAME.match(part, len(part) - len(part.lstrip())):
+            value = part[pair.end() :]
+            found.append((pair[1].strip(), value.strip(), _span_of(value, start + pair.end())))
+        elif part.strip() and (start or not _may_lead(part, text[len(part) :])):
             return []
         start += len(part) + len(separator)
-    return spans
+    if not in_prose and not _is_configuration(text, separator, [name.lower() for name, *_ in found]):
+        return []
+    is_alone = len(found) == 1 and not text.startswith("--")
+    return [
+        span
+        for name, value, span in found
+        if is_secret(name, value.strip("\"',")) and not is_code(name, value, is_alone=is_alone)
+    ]
+
+
+def _span_of(value: str, start: int) -> Span:
+    """Where a value stands that begins at ``start``; a comma behind it belongs to a program."""
+    kept = value.rstrip()
+    return start, start + (len(kept.rstrip(",")) if kept.endswith(",") else len(value))
+
+
+def _may_lead(word: str, rest: str) -> bool:
+    """Whether pairs may follow a first word that is none: an address, or the name of a command."""
+    return "://" in word if rest.startswith(";") else rest.lstrip().startswith("--")
+
+
+def _is_configuration(text: str, separator: str, names: list[str]) -> bool:
+    if text.startswith("--"):
+        return True
+    return len(names) > 1 and (separator != " " or not _CONNECTS.isdisjoint(names))
+
+
+def is_code(name: str, value: str, *, is_alone: bool) -> bool:
+    """Whether a value is an expression: one that computes, a parameter of a query, or a variable.
+
+    A variable is told from a secret by its name, which ends as that of the value does, by the comma or bracket behind
+    it, and where one pair ``is_alone``, by the dots in it.
+    """
+    bare = value.rstrip(",")
+    if _PARAMETER.fullmatch(bare) or _is_call(bare):
+        return True
+    bare = bare.rstrip(")")
+    if not _PATH.fullmatch(bare):
+        return False
+    goes_on = bare != value
+    return goes_on or _stands_for(name, bare) or (is_alone and _PATH_SIGN.search(bare) is not None)
+
+
+def _is_call(value: str) -> bool:
+    return value.endswith((")", "]")) and _CALL_BEGINS.match(value) is not None
+
+
+def _stands_for(name: str, value: str) -> bool:
+    """Whether a value names what it would be: `YOUR_TOKEN`, or the variable `new_password`."""
+    return _NAMES.fullmatch(value) is not None and split_words(value)[-1:] == split_words(name)[-1:]
 
 
 def _find_lines(text: str) -> Iterator[Span]:
@@ -133,19 +196,26 @@ def _find_lines(text: str) -> Iterator[Span]:
             continue
         name = _LINE_NAME.fullmatch(text, line, sign)
         value = match["value"].strip("\"'")
-        if name and _is_secret(name[1], value):
-            yield match.span("value")
+        if name and is_secret(name[1], value) and not _is_call(value):
+            phrase = _MORE_WORDS.match(text, match.end()) if secrecy(name[1]) > Secrecy.STRINGS else None
+            yield match.start("value"), phrase.end() if phrase else match.end()
 
 
 def _find_quoted(text: str) -> Iterator[Span]:
-    """Values in `"name": "value"`: what is left of JSON cut short, or printed by a program."""
+    """Values in `"name": "value"`: what is left of JSON cut short, also in the value, or printed by a program."""
     for name, start, quote in _quoted_pairs(text):
         end = text.find(quote, start)
         while end > 0 and text[end - 1] == "\\":
             end = text.find(quote, end + len(quote))
+        if end < 0 and _is_quoted_secret(name, text[start:]):
+            yield start, len(text)
         closes = end > start and _PAIR_ENDS.match(text, end + len(quote))
-        if closes and secrecy(name) and not is_template(text[start:end]):
+        if closes and _is_quoted_secret(name, text[start:end]):
             yield start, end
+
+
+def _is_quoted_secret(name: str, value: str) -> bool:
+    return bool(secrecy(name)) and not is_template(value) and not _stands_for(name, value)
 
 
 def _quoted_pairs(text: str) -> Iterator[tuple[str, int, str]]:

@@ -7,12 +7,22 @@ not belong here: judging a name (`secret_names`) and the walk that comes upon th
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any, cast
 
-from runmemory_core.policy.secret_names import Secrecy, secrecy
+from runmemory_core.policy.secret_formats import is_template
+from runmemory_core.policy.secret_names import Secrecy, secrecy, split_words
 
-LABELS = ("name", "key", "header", "selector", "field")
-_SELECTOR_PUNCTUATION = re.compile(r"[#.\[\]=>\s:'\"()+~*^$|,]+")
+LABELS = ("name", "key", "header", "selector", "field", "variable", "parameter", "setting", "label")
+_TYPED = frozenset({"text", "Text"})
+LONG_NUMBER = 10_000_000
+"""No card has a smaller number."""
+_FLAG = re.compile(r"--?[A-Za-z][\w\-]{1,63}+")
+_ISSUE = re.compile(r"[A-Z][A-Z0-9]{0,9}-[0-9]{1,7}")
+_BEGINS_SELECTOR = re.compile(r"//|[#.\[][A-Za-z_\-]|[a-z]{1,20}[#.\[][A-Za-z_\-]")
+MAX_SELECTOR_CHARACTERS = 200
+_SELECTOR_PUNCTUATION = re.compile(r"[#.\[\]=>\s:'\"()+~*^$|,/@]+")
 _SELECTOR_FIELD = re.compile(r"[-_]?(?:field|input|box)\Z", re.IGNORECASE)
 LIKELIHOODS = frozenset(
     {"logprob", "logprobs", "top_logprobs", "token_str", "token_id", "prob", "probability"}
@@ -70,6 +80,16 @@ _SCHEMA_WORDS = SCHEMA_CHOICES | {
 }
 
 
+def typed_keys(keys: set[str]) -> set[str]:
+    """The keys under which the text stands that is typed into what a selector beside it selects."""
+    typed = keys & _TYPED
+    return typed if typed and any(map(_is_selector, keys)) else set()
+
+
+def _is_selector(key: str) -> bool:
+    return key.lower().endswith("selector")
+
+
 def is_value_key(key: str) -> bool:
     """Whether the name of the member under this key may stand beside it, as a label."""
     return key.lower().endswith(("value", "values"))
@@ -81,12 +101,33 @@ def member_secrecy(parent: str, key: str) -> Secrecy:
     return max(judged, secrecy(f"{key}_tokens")) if parent.lower() == "token" else judged
 
 
-def label_secrecy(key: str, label: str) -> Secrecy:
-    """How secret the value beside a label is; of a CSS selector each part may be the name."""
-    if not key.lower().endswith("selector"):
+def label_secrecy(key: str, label: str, value_key: str) -> Secrecy:
+    """How secret the ``value_key`` beside a label is; of a CSS selector each part may be the name."""
+    if value_key in _TYPED and not _is_selector(key):
+        return Secrecy.NONE
+    if not _is_selector(key):
         return secrecy(label)
-    parts = _SELECTOR_PUNCTUATION.split(label[:200])
+    parts = _SELECTOR_PUNCTUATION.split(label[:MAX_SELECTOR_CHARACTERS])
     return max(secrecy(_SELECTOR_FIELD.sub("", part)) for part in parts)
+
+
+def is_number_of(judged: Secrecy, value: object) -> bool:
+    """Whether a value is a number that a name takes with it."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return False
+    return judged is Secrecy.NUMBERS_TOO or abs(value) >= LONG_NUMBER
+
+
+def is_no_value(judged: Secrecy, name: str, text: str) -> bool:
+    """Whether a text under the name of a secret is none: a word or a ticket for how, or a selector of its field."""
+    if judged is Secrecy.STRINGS and (text.lower() in SAYS_HOW or _ISSUE.fullmatch(text)):
+        return True
+    if len(text) > MAX_SELECTOR_CHARACTERS or not _BEGINS_SELECTOR.match(text):
+        return False
+    head = split_words(name)[-1:]
+    return any(
+        split_words(_SELECTOR_FIELD.sub("", part))[-1:] == head for part in _SELECTOR_PUNCTUATION.split(text)
+    )
 
 
 def is_schema(value: object, *, is_property: bool) -> bool:
@@ -113,6 +154,24 @@ def is_placeholder(value: object) -> bool:
         and isinstance(names, list)
         and all(isinstance(name, str) and name.isidentifier() for name in cast("list[Any]", names))
     )
+
+
+def flag_secrecy(text: str) -> Secrecy:
+    """How secret what follows a command's argument such as `--api-key` is."""
+    return secrecy(text.lstrip("-")) if _FLAG.fullmatch(text) else Secrecy.NONE
+
+
+def name_arguments(arguments: list[Any], flags: Mapping[str, Secrecy]) -> dict[int, Secrecy]:
+    """The places in a list of arguments that a flag before them names."""
+    named: dict[int, Secrecy] = {}
+    for place, (flag, value) in enumerate(pairwise(arguments), 1):
+        if type(flag) is str and flag in flags and type(value) is str and not _is_left_out(value):
+            named[place] = flags[flag]
+    return named
+
+
+def _is_left_out(value: str) -> bool:
+    return value.startswith("-") or is_template(value)
 
 
 def is_pairs(items: list[Any]) -> bool:

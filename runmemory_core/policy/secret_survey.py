@@ -11,7 +11,7 @@ from bisect import bisect_right
 from itertools import accumulate, chain
 from typing import Any
 
-from runmemory_core.policy import secret_pairs, secret_shapes
+from runmemory_core.policy import secret_lines, secret_pairs, secret_shapes
 from runmemory_core.policy.secret_formats import BOUNDARY, Span, find_credentials
 from runmemory_core.policy.secret_names import secrecy
 
@@ -52,7 +52,11 @@ def find_suspects(texts: list[str]) -> dict[str, list[Span]]:
     whole = BOUNDARY.join(texts)
     suspects: dict[str, list[Span]] = {text: [] for text in _find_json_suspects(json_like)}
     spans = find_credentials(whole)
-    spots = [*secret_pairs.find_named(whole), *secret_pairs.find_quoted_named(BOUNDARY.join(prose))]
+    spots = [
+        *secret_pairs.find_named(whole),
+        *secret_pairs.find_quoted_named(BOUNDARY.join(prose)),
+        *secret_lines.find_line_named(whole),
+    ]
     ends = list(accumulate(len(text) + 1 for text in texts)) if spans or spots else []
     for start, end in spans:
         place = bisect_right(ends, start)

@@ -14,7 +14,7 @@ def _words(*lines: str) -> frozenset[str]:
 # Heads that are secret by themselves. Values under the numeric ones are secret as numbers too.
 ALWAYS_SECRET = _words(
     "secret secrets credential credentials cred creds cookie cookies jwt jwts csrf xsrf dsn mnemonic",
-    "keytab psk sessid jsessionid секрет 秘密 令牌 凭证",
+    "keytab psk sessid sessionid jsessionid секрет 秘密 令牌 凭证",
 )
 ALWAYS_SECRET_AS_NUMBER = _words(
     "password passwords passwd passwds pwd pwds pswd pw passphrase passphrases passcode passcodes passkey",
@@ -47,7 +47,8 @@ URL_FITS = _words(
     "broker jdbc odbc sqlalchemy connection conn dsn datasource cockroachdb sas magic presigned signed",
     "otp totp otpauth",
 )
-NUMBER_FITS = _words("card cc security pin creditcard debitcard")
+NUMBER_FITS = _words("card cc creditcard debitcard")
+SHORT_NUMBER_FITS = _words("security pin")
 STRING_FITS = _words("connection conn connect")
 PHRASE_FITS = _words("seed recovery secret backup mnemonic wallet")
 SEED_FITS = _words("otp totp hotp secret wallet mnemonic")
@@ -173,7 +174,7 @@ CARRIERS = _words(
     "value values val data json pem b64 base64 hex txt raw plain plaintext cleartext string strings str",
     "text binary blob bytes content contents body payload block header headers hdr confirmation confirm",
     "again repeat repeated retype encrypted encoded hashed decrypted decoded escaped hash digest salted",
-    "ciphertext material base old new current previous prev temporary temp default primary secondary",
+    "ciphertext material salt base old new current previous prev temporary temp default primary secondary",
     "backup master root admin other prod production dev development stage staging test testing sandbox",
     "live local internal global main shared history list array one two a b",
 )
@@ -188,6 +189,7 @@ SWITCHES = _words(
     "hides with without no non not num number count max maximum min minimum total missing invalid forgot",
     "forgotten lost supports supported include includes including exclude skip ignore force prompt ask",
     "change automount check validate generate fetch get parse rotate revoke masked redacted obfuscated",
+    "xpath selector locator regex regexp",
 )
 
 # Pieces that only show up in names written as one word.

@@ -82,7 +82,7 @@ def test_a_long_key_is_not_copied_for_every_value_below_it() -> None:
 def test_nor_for_every_large_integer() -> None:
     text = json.dumps({"k" * 100_000: [2**60] * 1_000}, separators=(",", ":"))
     with at_most(10_000_000):
-        assert len(json_rules.big_integers(text)) == 1_000
+        assert json_rules.big_integers(text).total == 1_000
 
 
 @pytest.mark.parametrize("item", [b'"[removed]",', b"12345678901234567890,"])
@@ -91,5 +91,5 @@ def test_a_long_key_is_not_copied_for_every_place_that_a_save_names(item: bytes)
     with at_most(10_000_000):
         call = prepare("save_checkpoint", {"run_id": "r", "step": "s", "state": json_rules.parse(state)})
     assert call.state is not None
-    assert all(len(pointer) <= 1_024 for pointer in call.state.removed)
+    assert all(len(pointer) <= 1_024 for pointer in call.state.removed.shown)
     assert sum(map(len, call.notices)) < 10_000

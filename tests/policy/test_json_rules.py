@@ -208,9 +208,19 @@ def test_a_refusal_shows_no_secret_that_is_a_key_or_stands_below_one() -> None:
 
 def test_integers_beyond_a_double_are_listed() -> None:
     value = {"a": [2**53, 2**53 + 1, True], "b/": -(2**60), "c": 1e300, "d": f":{2**60}", "e": [-(2**53) - 1]}
-    found = json_rules.big_integers(json_rules.write(value))
-    assert [json_rules.pointer_of(path) for path in found] == ["/a/1", "/b~1", "/e/0"]
-    assert json_rules.big_integers(json_rules.write({"d": f":{2**60}", "e": -(2**53), "f": 0.1 + 0.2})) == []
+    assert json_rules.big_integers(json_rules.write(value)) == (3, ("/a/1", "/b~1", "/e/0"))
+    others = {"d": f":{2**60}", "e": -(2**53), "f": 0.1 + 0.2}
+    assert json_rules.big_integers(json_rules.write(others)) == (0, ())
+
+
+def test_decimals_that_no_double_holds_are_listed() -> None:
+    rounded = '{"a":0.1234567890123456789,"b":[12345678901234567.89,1e-400],"c":1e-999999999999999999999}'
+    assert json_rules.rounded_decimals(rounded) == (4, ("/a", "/b/0", "/b/1", "/c"))
+    for exact in (
+        '{"a":0.1,"b":1.0,"c":1e300,"d":1.5e-300,"e":100000000000000000000.0,"f":0.30000000000000004}',
+        '{"a":12345678901234567890,"b":"0.1234567890123456789","c":0.10000000000000000000}',
+    ):
+        assert json_rules.rounded_decimals(exact).total == 0
 
 
 def test_a_text_that_only_a_spent_stack_found_too_deep_is_pointed_at_whole() -> None:

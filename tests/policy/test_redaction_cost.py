@@ -17,13 +17,17 @@ from runmemory_core.policy import (
     nested_json,
     redaction,
     secret_formats,
+    secret_lines,
     secret_names,
     secret_pairs,
     secret_shapes,
     secret_survey,
 )
 
-MODULES = (nested_json, redaction, secret_formats, secret_names, secret_pairs, secret_shapes, secret_survey)
+MODULES = (
+    *(nested_json, redaction, secret_formats, secret_lines, secret_names),
+    *(secret_pairs, secret_shapes, secret_survey),
+)
 DOUBLE = 2.4
 """The most that work may grow when the size doubles."""
 UNITS = [
@@ -88,6 +92,13 @@ UNITS = [
         "M.",
         "key",
         "é",
+        "--a ",
+        "--password 1 ",
+        "curl -u a:b ",
+        "a: ",
+        "token: 1\n",
+        "X-Api-Key: a\n",
+        "\n ",
         "x",
         "$",
         "1",

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from runmemory_core.policy.redaction import MAX_POINTER_CHARACTERS, contains_credential, redact
+from runmemory_core.policy import redaction
+from runmemory_core.policy.pointers import MAX_POINTER_CHARACTERS
+from runmemory_core.policy.redaction import contains_credential, redact
 
 GONE = "[removed]"
 RANDOM = "Aa1Bb2Cc3Dd4Ee5Ff6Gg7Hh8Ii9Jj0Kk"
@@ -89,6 +91,7 @@ def test_the_name_a_part_stands_under_counts() -> None:
         ("jdbc:sqlserver://h:1;user=a;password=b", f"jdbc:sqlserver://h:1;user=a;password={GONE}"),
         ("host=db user=a password=b", f"host=db user=a password={GONE}"),
         ("--password=hunter2", f"--password={GONE}"),
+        ("Server=a;Password=my.pass;", f"Server=a;Password={GONE};"),
     ],
 )
 def test_a_secret_in_a_known_shape_goes(value: Any, expected: Any) -> None:
@@ -99,6 +102,11 @@ def test_a_secret_in_a_known_shape_goes(value: Any, expected: Any) -> None:
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
+        ("password=hunter2", f"password={GONE}"),
+        ("PASSWORD=Passw0rd", f"PASSWORD={GONE}"),
+        ('api_key="abc",', f"api_key={GONE},"),
+        ('let apiKey="abc";', f"let apiKey={GONE};"),
+        ("level=info token=abc", f"level=info token={GONE}"),
         ("see https://x.test/?api_key=abc now", f"see https://x.test/?api_key={GONE} now"),
         ("mysql --user=a --password=hunter2 shop", f"mysql --user=a --password={GONE} shop"),
         ({f"sk-{RANDOM}": 1, "a": 2}, {GONE: 1, "a": 2}),
@@ -146,6 +154,28 @@ def test_json_encoded_several_times_is_followed() -> None:
         text = json.dumps({"inner": text}, ensure_ascii=False)
     cleaned = after([text])[0]
     assert cleaned == text.replace("hunter2", GONE)
+
+
+def test_a_line_of_code_is_told_from_a_pair() -> None:
+    for line in (
+        *("self.password=password", "api_key=api_key", "login(user, password=pw)", "this.token=token;"),
+        *("let apiKey=process.env.API_KEY;", "const token=req.headers.token; foo();", "password=config.pw"),
+        *("foo(x, api_key=settings.api_key)", "WHERE password=:password", "password=?", "password=@password"),
+        *("password=self.ask()", "API_KEY=os.getenv('A')", "password=form['pw']", "import os; password=abc"),
+        *("api_key=api_key,", "password=password)", "token=None,", "auth=auth),", "client_secret=cfg.value,"),
+        *(
+            "token=data['token'],",
+            "auth=AuthHeaders(api_key=key),",
+            "url=url, token=api_key, timeout=timeout",
+        ),
+        *(
+            'call("api_key": "YOUR-API-KEY")',
+            "user=u; password=self.password; save()",
+            "https://x.test/?token=YOUR_TOKEN&a=1",
+        ),
+    ):
+        for mode in ("full", "names"):
+            assert redact([line], mode=mode) == ([line], (), ())
 
 
 def test_a_credential_that_is_a_key_inside_json_text_goes_and_the_rest_stays() -> None:
@@ -394,3 +424,13 @@ def test_plain_labels_hold_no_credential() -> None:
         "token-refresh",
     ):
         assert not contains_credential(label)
+
+
+def test_only_short_labels_are_remembered() -> None:
+    redaction._label_holds.cache_clear()
+    for number in range(3_000):
+        assert not contains_credential(f"invoice {number}")
+        assert not contains_credential(f"invoice {number}\n" * 30)
+        assert contains_credential(f"ghp_{RANDOM}\n" + f"invoice {number}\n" * 30)
+    remembered = redaction._label_holds.cache_info()
+    assert (remembered.misses, remembered.currsize) == (3_000, 2_048)
