@@ -162,7 +162,7 @@ def what_became_of(run: Any) -> str:
 
 
 def find_replay(at: Context, idempotency_key: str | None) -> Any:
-    """What the key was answered within the last days, or None."""
+    """What the key was answered within the last days, or None; whatever became of the run since."""
     if idempotency_key is None:
         return None
     since = at.now - at.caller.limits.replays_kept_for_ms
@@ -175,7 +175,9 @@ def call_hash(request: Request) -> bytes:
     return blake2b(json.dumps(fields, sort_keys=True).encode(), digest_size=16).digest()
 
 
-def remember(at: Context, call: Call, *, run: int, number: int, body: bytes) -> None:
+def remember(
+    at: Context, call: Call, *, run: int, number: int, body: bytes, state_bytes: int | None = None
+) -> None:
     """Record what the call's idempotency key was answered, if it has one."""
     key = getattr(call.request, "idempotency_key", None)
     if key is not None:
@@ -187,5 +189,6 @@ def remember(at: Context, call: Call, *, run: int, number: int, body: bytes) -> 
             operation=call.operation.name,
             body=body,
             number=number,
+            bytes=state_bytes,
             now=at.now,
         )

@@ -46,7 +46,8 @@ def resume(at: Context, call: Call) -> Reply:
     if (recorded := find_replay(at, request.idempotency_key)) is not None:
         # The attempt of then: a worker that was replaced since must not come by the newer one.
         admission.check_replay(recorded["body"], body)
-        return answer(at, request, run) | {"attempt": int(recorded["number"]), "replayed": True}
+        again = answer(at, request, known, gone=gone)
+        return again | {"attempt": int(recorded["number"]), "replayed": True}
     if request.seq is not None:
         _find_asked(at, request, known, gone)  # a refusal begins no attempt
     if known is None:

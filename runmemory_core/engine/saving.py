@@ -31,6 +31,7 @@ from runmemory_core.store.codec import pack
 IN_FLIGHT_KEPT = 50
 _HASHED = tuple(name for name in SaveCheckpoint.model_fields if name not in ("idempotency_key", "state"))
 EMPTY = PreparedState("{}", 2, ())
+_OF_AN_EARLIER_GENERATION = "the run was begun anew since this was saved, and does not go on from it"
 
 
 def save_checkpoint(at: Context, call: Call) -> Reply:
@@ -69,20 +70,39 @@ def body_hash(call: Call, request: SaveCheckpoint) -> bytes:
 def _replay(at: Context, run: Any, call: Call, request: SaveCheckpoint, body: bytes) -> Reply | None:
     if (recorded := find_replay(at, request.idempotency_key)) is not None:
         admission.check_replay(recorded["body"], body)
-        return _answer_again(at, call, request, run=recorded["run"], seq=recorded["number"])
+        return _answer_again(at, run, call, request, recorded)
     if run is None or run["last_body"] != body or request.attempt not in (None, run["attempt"]):
         return None
-    remember(at, call, run=run["run"], number=run["seq"], body=body)
-    return _answer_again(at, call, request, run=run["run"], seq=run["seq"])
+    same = at.tx.one("checkpoint", account_id=at.account_id, run=run["run"], seq=run["seq"])
+    remember(at, call, run=run["run"], number=run["seq"], body=body, state_bytes=same["bytes"])
+    state = call.state or _state_of(same, "")
+    return _answer(at, call, request, seq=run["seq"], state=state, attempt=run["attempt"], replayed=True)
 
 
-def _answer_again(at: Context, call: Call, request: SaveCheckpoint, *, run: int, seq: int) -> Reply:
-    """The first answer; a checkpoint that is gone since has left the state that was sent again."""
-    kept = at.tx.one("checkpoint", account_id=at.account_id, run=run, seq=seq)
-    state, attempt = call.state, None
-    if kept is not None:
-        state, attempt = state or _state_of(kept, ""), kept["attempt"]
-    return _answer(at, call, request, seq=seq, state=state or EMPTY, attempt=attempt, replayed=True)
+def _answer_again(at: Context, run: Any, call: Call, request: SaveCheckpoint, recorded: Any) -> Reply:
+    """The first answer, unless what it said was saved went with the run or with an earlier generation of it."""
+    seq, attempt = recorded["number"], recorded["attempt"]
+    kept = at.tx.one("checkpoint", account_id=at.account_id, run=recorded["run"], seq=seq)
+    # A run that begins anew after its deletion counts from 1 again, but its attempts go on.
+    if kept is not None and attempt is not None and kept["attempt"] != attempt:
+        kept = None
+    if kept is None:
+        admission.check_begun_anew(
+            request.run_id,
+            deleted=run is None or run["deleted_at"] is not None or run["run"] != recorded["run"],
+            anew=run is not None and run["generation"] != recorded["generation"],
+            attempt=attempt or 0,
+            current=run["attempt"] if run is not None else 0,
+        )
+    state = call.state or (_state_of(kept, "") if kept is not None else _state_of_size(recorded["bytes"]))
+    reply = _answer(at, call, request, seq=seq, state=state, attempt=attempt, replayed=True)
+    if run["generation"] != recorded["generation"]:
+        reply["notices"] = [*reply.get("notices", ()), _OF_AN_EARLIER_GENERATION]
+    return reply
+
+
+def _state_of_size(state_bytes: int | None) -> PreparedState:
+    return EMPTY if state_bytes is None else PreparedState("", state_bytes, ())
 
 
 def _check_done_count(at: Context, run: Any, request: SaveCheckpoint) -> None:
@@ -128,7 +148,7 @@ def _store(at: Context, run: Any, call: Call, request: SaveCheckpoint, *, status
         now=at.now,
     )
     _evict(at, run["run"], seq)
-    remember(at, call, run=run["run"], number=seq, body=body)
+    remember(at, call, run=run["run"], number=seq, body=body, state_bytes=state.size)
     at.count_call()
     return _answer(at, call, request, seq=seq, state=state, attempt=run["attempt"])
 

@@ -416,13 +416,13 @@ DELETE FROM lanes WHERE account_id = :account_id AND run = :run;
 DELETE FROM attempts WHERE account_id = :account_id AND run = :run;
 
 -- name: replay
-SELECT p.operation, p.body, p.run, p.number FROM replays p JOIN runs r USING (account_id, run)
-WHERE p.account_id = :account_id AND p.idempotency_key = :idempotency_key AND p.answered_at >= :since
-    AND r.generation = p.generation AND r.deleted_at IS NULL;
+SELECT body, run, number, generation, attempt, bytes FROM replays
+WHERE account_id = :account_id AND idempotency_key = :idempotency_key AND answered_at >= :since;
 
 -- name: add_replay
-INSERT OR REPLACE INTO replays (account_id, idempotency_key, operation, body, run, number, answered_at, generation)
-SELECT :account_id, :idempotency_key, :operation, :body, :run, :number, :now, generation
+INSERT OR REPLACE INTO replays (account_id, idempotency_key, operation, body, run, number, answered_at, generation,
+    attempt, bytes)
+SELECT :account_id, :idempotency_key, :operation, :body, :run, :number, :now, generation, attempt, :bytes
 FROM runs WHERE account_id = :account_id AND run = :run;
 
 -- name: forget_replays

@@ -157,7 +157,8 @@ CREATE TABLE attempts (
     PRIMARY KEY (account_id, run, attempt)
 ) WITHOUT ROWID;
 
--- Answered calls by idempotency key, and the run's generation in which each was answered. The rowid is the order of arrival, so old ones are found without an index.
+-- Answered calls by idempotency key; generation and attempt are the run's of then. They outlive the run, so that a late
+-- repetition is known for one. The rowid is the order of arrival, so old ones are found without an index.
 CREATE TABLE replays (
     account_id INTEGER NOT NULL,
     idempotency_key TEXT NOT NULL,
@@ -167,6 +168,8 @@ CREATE TABLE replays (
     number INTEGER NOT NULL,
     answered_at INTEGER NOT NULL,
     generation INTEGER NOT NULL DEFAULT 0,
+    attempt INTEGER,
+    bytes INTEGER,
     PRIMARY KEY (account_id, idempotency_key)
 );
 
