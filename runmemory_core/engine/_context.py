@@ -76,8 +76,15 @@ class Context:
         return self.account_id
 
     def run(self, run_id: str) -> Any:
-        """The row of a run, or None; a deleted run is a row with ``deleted_at``."""
-        return self.tx.one("run", account_id=self.account_id, run_id=run_id)
+        """The row of a run, or None; a run deleted within the last days is a row with ``deleted_at``."""
+        row = self.tx.one("run", account_id=self.account_id, run_id=run_id)
+        return None if row is not None and self.long_gone(row) else row
+
+    def long_gone(self, run: Any) -> bool:
+        """Whether the run was deleted so long ago that nobody is told any more."""
+        deleted_at = run["deleted_at"]
+        kept_for_ms = self.caller.limits.tombstones_kept_for_ms
+        return deleted_at is not None and deleted_at < self.now - kept_for_ms
 
     def require_acting(self, what: str) -> None:
         """Raise `AccountRequired` for a caller for whom nothing may be stored."""

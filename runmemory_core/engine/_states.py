@@ -18,6 +18,9 @@ from runmemory_core.store.codec import unpack
 WHOLE_CHARACTERS = 4_096
 """A state up to this size is kept as one text: parts would cost more than they save."""
 
+ALL_ROWS = -1
+"""Where a statement that removes rows takes a limit."""
+
 _WHOLE = '{"=":'
 
 
@@ -177,7 +180,10 @@ def _supersteps(metadata: str | None) -> int:
     return max((count for count in counted if type(count) is int), default=0)
 
 
-def clear_run(tx: Tx, *, account_id: int, run: int) -> None:
-    """Remove everything below a run's row."""
+def clear_run(tx: Tx, *, account_id: int, run: int, rows: int | None = None) -> int:
+    """Remove what lies below a run's row, or the first ``rows`` of it; how many rows went."""
+    gone = 0
     for table in ("checkpoints", "writes", "parts", "lanes", "done", "attempts", "asked"):
-        tx.run(f"clear_{table}", account_id=account_id, run=run)
+        limit = ALL_ROWS if rows is None else rows - gone
+        gone += tx.run(f"clear_{table}", account_id=account_id, run=run, limit=limit)
+    return gone

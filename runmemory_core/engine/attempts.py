@@ -12,6 +12,7 @@ from hashlib import blake2b
 from typing import Any
 
 from runmemory_core.engine._context import Context
+from runmemory_core.engine._states import ALL_ROWS, clear_run
 
 _HASH_BYTES = 16
 
@@ -28,11 +29,10 @@ class Reported:
         return length_ms * self.repeats // self.asks if self.asks else 0
 
 
-def begin_run(
-    at: Context, run_id: str, *, buried: Any = None, adapter: str | None = None, job: str | None = None
-) -> Any:
+def begin_run(at: Context, run_id: str, *, adapter: str | None = None, job: str | None = None) -> Any:
     """The row of a run nobody knows, or of one that was deleted; its first attempt is not recorded yet."""
     account_id = at.open_account()
+    buried = _make_room(at, run_id)
     if buried is not None:
         at.tx.run(
             "revive_run",
@@ -55,6 +55,19 @@ def begin_run(
             now=at.now,
         )
     return at.run(run_id)
+
+
+def _make_room(at: Context, run_id: str) -> Any:
+    """The tombstone that a run begins under, with nothing left below it; None when there is none, or its time is over."""
+    row = at.tx.one("run", account_id=at.account_id, run_id=run_id)
+    if row is None:
+        return None
+    ids = {"account_id": at.account_id, "run": row["run"]}
+    clear_run(at.tx, **ids)  # which a sweep may have come halfway through
+    if not at.long_gone(row):
+        return row
+    at.tx.run("forget_run", **ids)
+    return None
 
 
 def begin_attempt(at: Context, run: Any, *, anew: bool, base_seq: int | None = None) -> Any:
@@ -81,10 +94,10 @@ def begin_attempt(at: Context, run: Any, *, anew: bool, base_seq: int | None = N
         now=at.now,
     )
     if anew:
-        at.tx.run("clear_done", **ids)
+        at.tx.run("clear_done", **ids, limit=ALL_ROWS)
     if anew or at.caller.mode == "acting":
         # Acting needs hashes only to tell steps of one attempt apart.
-        at.tx.run("clear_asked", **ids)
+        at.tx.run("clear_asked", **ids, limit=ALL_ROWS)
     before, run = run, at.run(run["run_id"])
     record_attempt(at, run, restart=restart, before=before)
     at.tx.run("forget_attempts", **ids, through=run["attempt"] - at.caller.limits.attempts_kept)

@@ -79,7 +79,7 @@ def commit(at: Context, call: Call) -> Reply:
     heads, forks = _heads(at, run, request)
     at.check_quota()
     if run is None or run["deleted_at"] is not None:
-        run = begin_run(at, request.run_id, buried=run, adapter=request.adapter)
+        run = begin_run(at, request.run_id, adapter=request.adapter)
     reply: Reply = {"seqs": _record(at, run, request, heads, marks)}
     if forks:
         reply["forks"] = forks

@@ -54,7 +54,7 @@ def resume(at: Context, call: Call) -> Reply:
         admission.check_unknown(request.run_id, request.attempt)
         if at.over_quota():
             return answer(at, request, None, gone=gone)
-        run = begin_run(at, request.run_id, buried=run)
+        run = begin_run(at, request.run_id)
         record_attempt(at, run)
     else:
         run = known

@@ -112,6 +112,7 @@ RULES: dict[str, str] = {
     "RED-04": "Secrets saved through any face appear nowhere on disk, in logs or in errors.",
     # deletion
     "DEL-01": "A deleted run refuses late writes; a resume begins it anew.",
+    "DEL-02": "7 days after its deletion a run_id is free again, whether or not anything swept.",
     # the storage interface
     "STO-01": "A commit puts checkpoints and writes in order, and fetch gives them back whole.",
     "STO-02": "A commit that lacks parts names them and records nothing.",
@@ -124,6 +125,7 @@ RULES: dict[str, str] = {
     "STO-09": "chain walks the parents.",
     "STO-10": "An evicted key answers checkpoint_gone; the newest of a lane is never evicted.",
     "STO-11": "copy_run copies a run whole, and the two go on by themselves.",
+    "STO-20": "A copy has the steps in flight too, and no attempt of a run that was deleted before it.",
     "STO-12": "prune keeps the latest checkpoint of each lane.",
     "STO-13": "delete_by_metadata deletes what equals the values, and only that.",
     "STO-14": "A run is written by one adapter, or by the five tools.",

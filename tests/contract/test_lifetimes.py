@@ -53,7 +53,9 @@ def test_a_save_repeated_when_start_over_and_retention_took_its_checkpoint_is_st
     client.resume("import", start_over=True)
     for step in ("two", "three"):
         client.save_checkpoint("import", step)
-    with pytest.raises(StaleAttempt, match="begun anew since this save was answered, at attempt 1") as refusal:
+    with pytest.raises(
+        StaleAttempt, match="begun anew since this save was answered, at attempt 1"
+    ) as refusal:
         client.save_checkpoint("import", "one", idempotency_key="k")
     assert refusal.value.facts == {"attempt": 1, "current_attempt": 2}
 
@@ -96,3 +98,38 @@ def test_a_save_without_a_state_repeats_its_size_after_its_checkpoint_went(face:
     again = client.save_checkpoint("import", "two", idempotency_key="k")
     assert (again.seq, again.bytes, again.attempt, again.replayed) == (2, first.bytes, 1, True)
     assert again.outcome == first.outcome
+
+
+@pytest.mark.rule("DEL-02")
+def test_a_run_id_is_free_seven_days_after_its_deletion_without_any_sweep(face: Face) -> None:
+    client = face.client()
+    client.save_checkpoint("import", "one", state={"cursor": 1}, done=["a"])
+    client.resume("import")
+    client.store.delete_run("import")
+    face.clock.forward(7 * DAY)
+    with pytest.raises(RunDeleted):
+        client.save_checkpoint("import", "late")
+    face.clock.forward(1)
+    assert client.resume("import", peek=True).outcome.startswith("No checkpoint for import yet")
+    assert client.save_checkpoint("import", "anew", attempt=1).seq == 1
+    resumed = client.resume("import")
+    assert (resumed.attempt, resumed.done) == (2, [])
+
+
+@pytest.mark.rule("STO-20")
+def test_a_copy_hands_over_the_steps_in_flight(client: Client) -> None:
+    client.save_checkpoint("import", "one", next_step="two")
+    client.store.copy_run("import", target_run_id="copy")
+    assert client.resume("copy").in_flight == ["two"]
+
+
+@pytest.mark.rule("STO-20")
+def test_a_copy_in_place_of_a_deleted_run_is_not_written_by_its_old_worker(client: Client) -> None:
+    client.save_checkpoint("import", "one")
+    client.save_checkpoint("old", "one", attempt=1, idempotency_key="k")
+    client.store.delete_run("old")
+    client.store.copy_run("import", target_run_id="old")
+    for key in (None, "k"):
+        with pytest.raises(StaleAttempt):
+            client.save_checkpoint("old", "one", attempt=1, idempotency_key=key)
+    assert client.resume("old", peek=True).attempt == 2

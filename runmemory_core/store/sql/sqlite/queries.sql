@@ -161,7 +161,8 @@ ON CONFLICT (account_id, run, item) DO UPDATE SET attempt = :attempt, asked_at =
 RETURNING first;
 
 -- name: clear_asked
-DELETE FROM asked WHERE account_id = :account_id AND run = :run;
+DELETE FROM asked WHERE account_id = :account_id AND run = :run AND item IN
+    (SELECT item FROM asked WHERE account_id = :account_id AND run = :run LIMIT :limit);
 
 -- name: forget_asked
 DELETE FROM asked WHERE account_id = :account_id AND run = :run AND asked_at < :before;
@@ -372,18 +373,18 @@ SELECT account_id, :target, lane, key, n, body FROM writes WHERE account_id = :a
 
 -- name: copy_done
 INSERT INTO done (account_id, run, item, n, attempt)
-SELECT account_id, :target, item, n, attempt FROM done WHERE account_id = :account_id AND run = :run;
+SELECT account_id, :target, item, n, :attempt FROM done WHERE account_id = :account_id AND run = :run;
 
 -- name: copy_progress
-UPDATE runs SET (seq, status, error, generation, generation_seq, done_count, worked_ms)
-    = (SELECT seq, status, error, generation, generation_seq, done_count, worked_ms FROM runs
+UPDATE runs SET (seq, status, error, in_flight, generation_seq, done_count, worked_ms)
+    = (SELECT seq, status, error, in_flight, generation_seq, done_count, worked_ms FROM runs
        WHERE account_id = :account_id AND run = :run)
 WHERE account_id = :account_id AND run = :target;
 
 -- name: copy_checkpoints
 INSERT INTO checkpoints (account_id, run, seq, lane, key, parent, step, attempt, bytes, saved_at, removed, metadata,
     body, thin)
-SELECT account_id, :target, seq, lane, key, parent, step, attempt, bytes, saved_at, removed, metadata, body, thin
+SELECT account_id, :target, seq, lane, key, parent, step, :attempt, bytes, saved_at, removed, metadata, body, thin
 FROM checkpoints WHERE account_id = :account_id AND run = :run;
 
 -- name: add_done
@@ -398,22 +399,28 @@ WHERE account_id = :account_id AND run = :run AND item IN (SELECT value FROM jso
 SELECT item, n FROM done WHERE account_id = :account_id AND run = :run AND n >= :from_n ORDER BY n LIMIT :limit;
 
 -- name: clear_done
-DELETE FROM done WHERE account_id = :account_id AND run = :run;
+DELETE FROM done WHERE account_id = :account_id AND run = :run AND item IN
+    (SELECT item FROM done WHERE account_id = :account_id AND run = :run LIMIT :limit);
 
 -- name: clear_checkpoints
-DELETE FROM checkpoints WHERE account_id = :account_id AND run = :run;
+DELETE FROM checkpoints WHERE rowid IN
+    (SELECT rowid FROM checkpoints WHERE account_id = :account_id AND run = :run LIMIT :limit);
 
 -- name: clear_writes
-DELETE FROM writes WHERE account_id = :account_id AND run = :run;
+DELETE FROM writes WHERE account_id = :account_id AND run = :run AND (lane, key, n) IN
+    (SELECT lane, key, n FROM writes WHERE account_id = :account_id AND run = :run LIMIT :limit);
 
 -- name: clear_parts
-DELETE FROM parts WHERE account_id = :account_id AND run = :run;
+DELETE FROM parts WHERE rowid IN
+    (SELECT rowid FROM parts WHERE account_id = :account_id AND run = :run LIMIT :limit);
 
 -- name: clear_lanes
-DELETE FROM lanes WHERE account_id = :account_id AND run = :run;
+DELETE FROM lanes WHERE account_id = :account_id AND run = :run AND lane IN
+    (SELECT lane FROM lanes WHERE account_id = :account_id AND run = :run LIMIT :limit);
 
 -- name: clear_attempts
-DELETE FROM attempts WHERE account_id = :account_id AND run = :run;
+DELETE FROM attempts WHERE account_id = :account_id AND run = :run AND attempt IN
+    (SELECT attempt FROM attempts WHERE account_id = :account_id AND run = :run LIMIT :limit);
 
 -- name: replay
 SELECT body, run, number, generation, attempt, bytes FROM replays
