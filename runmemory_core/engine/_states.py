@@ -102,16 +102,18 @@ def nodes_of(body: str) -> list[parts.Node]:
     return [value]
 
 
-def collect_parts(at: Context, run: int) -> None:
-    """Delete the parts of a run that no kept checkpoint and no kept writes reach."""
+def collect_parts(at: Context, run: int) -> int:
+    """Delete the parts of a run that no kept checkpoint and no kept writes reach; how many went."""
     ids = {"account_id": at.account_id, "run": run}
     present = {row["address"] for row in at.tx.all("part_addresses", **ids)}
     if not present:
-        return
+        return 0
     kept = [*at.tx.all("run_checkpoints", **ids), *at.tx.all("run_writes", **ids)]
     nodes = [node for row in kept for node in nodes_of(unpack(row["body"]))]
-    for address in present - parts.reachable(nodes, lambda where: part_text(at, run, where)):
+    unreached = present - parts.reachable(nodes, lambda where: part_text(at, run, where))
+    for address in unreached:
         at.tx.run("delete_part", **ids, address=address)
+    return len(unreached)
 
 
 def trim_lane(at: Context, run: int, lane: int, keep: int) -> int:

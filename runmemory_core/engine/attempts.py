@@ -58,7 +58,7 @@ def begin_run(at: Context, run_id: str, *, adapter: str | None = None, job: str 
 
 
 def _make_room(at: Context, run_id: str) -> Any:
-    """The tombstone that a run begins under, with nothing left below it; None when there is none, or its time is over."""
+    """The tombstone that a run begins under, with nothing left below it; None without one, or after its time."""
     row = at.tx.one("run", account_id=at.account_id, run_id=run_id)
     if row is None:
         return None

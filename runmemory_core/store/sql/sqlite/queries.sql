@@ -130,8 +130,9 @@ WHERE account_id = :account_id AND run = :run AND attempt = :attempt;
 -- name: forget_attempts
 DELETE FROM attempts WHERE account_id = :account_id AND run = :run AND attempt <= :through;
 
--- name: forget_attempts_before
-DELETE FROM attempts WHERE account_id = :account_id AND run = :run AND started_at < :before;
+-- name: forget_old_attempts
+DELETE FROM attempts WHERE account_id = :account_id AND run = :run AND attempt IN (SELECT attempt FROM attempts
+    WHERE account_id = :account_id AND run = :run AND started_at < :before LIMIT :limit);
 
 -- name: attempt
 SELECT * FROM attempts WHERE account_id = :account_id AND run = :run AND attempt = :attempt;
@@ -164,8 +165,9 @@ RETURNING first;
 DELETE FROM asked WHERE account_id = :account_id AND run = :run AND item IN
     (SELECT item FROM asked WHERE account_id = :account_id AND run = :run LIMIT :limit);
 
--- name: forget_asked
-DELETE FROM asked WHERE account_id = :account_id AND run = :run AND asked_at < :before;
+-- name: forget_old_asked
+DELETE FROM asked WHERE account_id = :account_id AND run = :run AND item IN (SELECT item FROM asked
+    WHERE account_id = :account_id AND run = :run AND asked_at < :before LIMIT :limit);
 
 -- name: add_checkpoint
 INSERT INTO checkpoints (account_id, run, seq, lane, key, parent, step, attempt, bytes, saved_at, removed,
@@ -284,8 +286,9 @@ SELECT * FROM checkpoints WHERE account_id = :account_id AND run = :run ORDER BY
 -- name: delete_checkpoint
 DELETE FROM checkpoints WHERE account_id = :account_id AND run = :run AND seq = :seq;
 
--- name: forget_checkpoints_before
-DELETE FROM checkpoints WHERE account_id = :account_id AND run = :run AND saved_at < :before;
+-- name: forget_old_checkpoints
+DELETE FROM checkpoints WHERE rowid IN (SELECT rowid FROM checkpoints
+    WHERE account_id = :account_id AND run = :run AND saved_at < :before LIMIT :limit);
 
 -- name: evict_checkpoints
 DELETE FROM checkpoints WHERE account_id = :account_id AND run = :run AND seq <= :through AND key IS NULL;
