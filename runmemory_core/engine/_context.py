@@ -66,6 +66,11 @@ class Context:
         """By which the account's runs are kept; the account has to be open."""
         return Plan(self._found()["plan"])
 
+    @property
+    def own_term_ms(self) -> int | None:
+        """How long what the caller writes is kept by its own wish, which only an embedded store asks for."""
+        return self.caller.limits.kept_for_ms if self.caller.plan is Plan.OWN else None
+
     def open_account(self) -> int:
         """The account's number, made on its first write; one under a former name is given the present one."""
         if self._found() is None:

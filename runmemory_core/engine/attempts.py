@@ -42,6 +42,7 @@ def begin_run(at: Context, run_id: str, *, adapter: str | None = None, job: str 
             job=job,
             attempt=buried["attempt"] + 1,
             now=at.now,
+            kept_for_ms=at.own_term_ms,
         )
     else:
         at.tx.run(
@@ -53,6 +54,7 @@ def begin_run(at: Context, run_id: str, *, adapter: str | None = None, job: str 
             job=job,
             attempt=1,
             now=at.now,
+            kept_for_ms=at.own_term_ms,
         )
     return at.run(run_id)
 
@@ -92,6 +94,7 @@ def begin_attempt(at: Context, run: Any, *, anew: bool, base_seq: int | None = N
         restarted=restart,
         base_seq=None if base_seq == run["seq"] else base_seq,
         now=at.now,
+        kept_for_ms=at.own_term_ms,
     )
     if anew:
         at.tx.run("clear_done", **ids, limit=ALL_ROWS)

@@ -252,7 +252,8 @@ def _record(
             seqs[change.key] = placed
             seq = max(seq, placed)
         status = change.status or status
-    at.tx.run("advance_adapter_run", **ids, seq=seq, status=status, now=at.now, **marks.after(run))
+    marked = {**marks.after(run), "kept_for_ms": at.own_term_ms}
+    at.tx.run("advance_adapter_run", **ids, seq=seq, status=status, now=at.now, **marked)
     _evict(at, run["run"], lanes, before=run["seq"], after=seq)
     at.count_call()
     return seqs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 from runmemory_core.engine._context import Context
@@ -36,7 +36,7 @@ def list_rows(at: Context, request: ListCheckpoints, *, limits: Limits, would: s
     if at.caller.anonymous:
         return _count_rows(at, request, would)
     found = _of_one_run(at, request) if request.run_id else _of_all_runs(at, request)
-    rows = [_row(row, limits) for row in found[: request.limit]]
+    rows = [_row(row, _limits_of(row, at, limits)) for row in found[: request.limit]]
     reply = _listed(at, request, len(rows), would)
     reply["checkpoints"] = rows
     if len(found) > request.limit:
@@ -106,6 +106,11 @@ def _place(cursor: str | None) -> tuple[int, int, int]:
     if (match := _CURSOR.fullmatch(cursor)) is None:
         raise InvalidRequest("cursor is not one that a reply gave", pointers={"/cursor": "unknown cursor"})
     return int(match[1]), int(match[2]), int(match[3])
+
+
+def _limits_of(found: Any, at: Context, limits: Limits) -> Limits:
+    """``limits`` with the term of the run itself, where its clients decide it."""
+    return replace(limits, kept_for_ms=found["kept_for_ms"]) if at.caller.plan is Plan.OWN else limits
 
 
 def _row(found: Any, limits: Limits) -> Reply:

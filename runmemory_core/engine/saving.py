@@ -96,7 +96,7 @@ def _answer_again(at: Context, run: Any, call: Call, request: SaveCheckpoint, re
         )
     state = call.state or (_state_of(kept, "") if kept is not None else _state_of_size(recorded["bytes"]))
     reply = _answer(at, call, request, seq=seq, state=state, attempt=attempt, replayed=True)
-    if run["generation"] != recorded["generation"]:
+    if run is not None and run["generation"] != recorded["generation"]:
         reply["notices"] = [*reply.get("notices", ()), _OF_AN_EARLIER_GENERATION]
     return reply
 
@@ -146,6 +146,7 @@ def _store(at: Context, run: Any, call: Call, request: SaveCheckpoint, *, status
         worked_ms=run["worked_ms"] + gap_ms - reported.share(gap_ms),
         **counts_after(run, reported, gap_ms=gap_ms),
         now=at.now,
+        kept_for_ms=at.own_term_ms,
     )
     _evict(at, run["run"], seq)
     remember(at, call, run=run["run"], number=seq, body=body, state_bytes=state.size)

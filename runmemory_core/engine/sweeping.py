@@ -7,7 +7,7 @@ several processes may walk at once: each piece is a transaction of its own that 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -87,15 +87,26 @@ def sweep(
     return removed, Place(runs_are_done=True) if len(rows) < LOOKED_AT_ONCE else place
 
 
-def sweep_all(store: Store, *, now_ms: int, limits: Mapping[Plan, Limits] = LIMITS) -> int:
-    """Walk from the start to the end, a transaction for each piece; how many records went.
+def sweep_all(
+    store: Store,
+    *,
+    now_ms: int,
+    limits: Mapping[Plan, Limits] = LIMITS,
+    pieces: int | None = None,
+    wait: bool = True,
+) -> int:
+    """Walk from the start to the end, or some ``pieces``, a transaction for each; how many records went.
 
-    A run that cannot be swept stops no other: what was wrong with the first is raised at the end.
+    A run that cannot be swept stops no other: what was wrong with the first is raised at the end. With ``wait`` off,
+    raises `StoreBusy` at once when another process writes.
     """
     removed, walk = 0, Walk()
-    while walk.place is not None:
+    count = 0
+    while walk.place is not None and count != pieces:
+        count += 1
         try:
-            gone, walk.place = store.transact(partial(sweep, walk=walk, now_ms=now_ms, limits=limits))
+            work = partial(sweep, walk=walk, now_ms=now_ms, limits=limits)
+            gone, walk.place = store.transact(work, wait=wait)
         except Exception as error:
             if not walk.passes_by(error):
                 raise
@@ -121,6 +132,7 @@ def _sweep_run(tx: Tx, run: Any, limits: Limits, *, now_ms: int, rows: int) -> _
         return _forget(tx, ids, rows, keep_row=run["deleted_at"] >= now_ms - limits.tombstones_kept_for_ms)
     if run["plan"] == Plan.WATCH:
         return _sweep_watched(tx, run, ids, before=now_ms - limits.watched_for_ms, rows=rows)
+    limits = _with_its_term(limits, run["kept_for_ms"])
     paused = run["status"] == "paused"
     silent_ms = now_ms - run["updated_at"]
     kept_for_ms = retention.kept_for_ms(limits)
@@ -132,6 +144,13 @@ def _sweep_run(tx: Tx, run: Any, limits: Limits, *, now_ms: int, rows: int) -> _
     # It comes first, so that nobody sees a run of which a part is cleared.
     tx.run("bury_run", **ids, status="expired", now=now_ms)
     return _Gone(1, 1 + clear_run(tx, **ids, rows=rows))
+
+
+def _with_its_term(limits: Limits, kept_for_ms: int | None) -> Limits:
+    """``limits`` with the run's own term, unless that of its plan is shorter."""
+    if kept_for_ms is None or (limits.kept_for_ms is not None and limits.kept_for_ms < kept_for_ms):
+        return limits
+    return replace(limits, kept_for_ms=kept_for_ms)
 
 
 def _forget(tx: Tx, ids: Mapping[str, int], rows: int, *, keep_row: bool) -> _Gone:

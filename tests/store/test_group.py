@@ -27,11 +27,11 @@ class CountingStore(SqliteStore):
     transactions = 0
     busy = False
 
-    def transact(self, work: Callable[[Tx], Any], /) -> Any:
+    def transact(self, work: Callable[[Tx], Any], /, *, wait: bool = True) -> Any:
         self.transactions += 1
         if self.busy:
             raise StoreBusy("another process is in the way")
-        return super().transact(work)
+        return super().transact(work, wait=wait)
 
 
 @pytest.fixture

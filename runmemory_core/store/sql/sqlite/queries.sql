@@ -70,24 +70,25 @@ UPDATE accounts SET last_run = last_run + 1 WHERE account_id = :account_id RETUR
 
 -- name: add_run
 INSERT INTO runs (account_id, run, run_id, adapter, job, status, seq, generation, generation_seq, attempt,
-    done_count, worked_ms, created_at, updated_at)
-VALUES (:account_id, :run, :run_id, :adapter, :job, 'running', 0, 1, 0, :attempt, 0, 0, :now, :now);
+    done_count, worked_ms, created_at, updated_at, kept_for_ms)
+VALUES (:account_id, :run, :run_id, :adapter, :job, 'running', 0, 1, 0, :attempt, 0, 0, :now, :now, :kept_for_ms);
 
 -- name: begin_attempt
 UPDATE runs SET attempt = :attempt, status = 'running', error = NULL, generation = :generation,
     generation_seq = :generation_seq, done_count = :done_count, worked_ms = :worked_ms, last_body = NULL,
     in_flight = :in_flight, restarted = :restarted, asks = 0, repeats = 0, repeated_ms = 0, base_seq = :base_seq,
-    updated_at = :now
+    updated_at = :now, kept_for_ms = :kept_for_ms
 WHERE account_id = :account_id AND run = :run;
 
 -- name: advance_run
 UPDATE runs SET seq = :seq, status = :status, error = :error, job = :job, last_body = :last_body,
     in_flight = :in_flight, done_count = :done_count, worked_ms = :worked_ms, asks = :asks, repeats = :repeats,
-    repeated_ms = :repeated_ms, base_seq = NULL, updated_at = :now
+    repeated_ms = :repeated_ms, base_seq = NULL, updated_at = :now, kept_for_ms = :kept_for_ms
 WHERE account_id = :account_id AND run = :run;
 
 -- name: advance_adapter_run
-UPDATE runs SET seq = :seq, status = :status, last_body = :last_body, last_commits = :last_commits, updated_at = :now
+UPDATE runs SET seq = :seq, status = :status, last_body = :last_body, last_commits = :last_commits, updated_at = :now,
+    kept_for_ms = :kept_for_ms
 WHERE account_id = :account_id AND run = :run;
 
 -- name: claim_run
@@ -102,7 +103,8 @@ WHERE account_id = :account_id AND run = :run;
 -- name: revive_run
 UPDATE runs SET deleted_at = NULL, adapter = :adapter, job = :job, status = 'running', error = NULL, seq = 0,
     generation = generation + 1, generation_seq = 0, attempt = :attempt, done_count = 0, worked_ms = 0,
-    restarted = 0, asks = 0, repeats = 0, repeated_ms = 0, base_seq = NULL, created_at = :now, updated_at = :now
+    restarted = 0, asks = 0, repeats = 0, repeated_ms = 0, base_seq = NULL, created_at = :now, updated_at = :now,
+    kept_for_ms = :kept_for_ms
 WHERE account_id = :account_id AND run = :run;
 
 -- name: runs_with_status
@@ -213,14 +215,14 @@ SELECT * FROM checkpoints WHERE account_id = :account_id AND run = :run AND lane
 ORDER BY key DESC LIMIT 1;
 
 -- name: checkpoint_rows
-SELECT r.run, r.run_id, r.status, r.updated_at, r.seq AS run_seq, c.seq, c.step, c.bytes, c.saved_at,
+SELECT r.run, r.run_id, r.status, r.updated_at, r.kept_for_ms, r.seq AS run_seq, c.seq, c.step, c.bytes, c.saved_at,
     coalesce(l.name, '') AS lane
 FROM checkpoints c JOIN runs r USING (account_id, run) LEFT JOIN lanes l USING (account_id, run, lane)
 WHERE c.account_id = :account_id AND c.run = :run AND c.seq < :before AND c.thin = 0 ORDER BY c.seq DESC LIMIT :limit;
 
 -- name: all_checkpoint_rows
 SELECT * FROM (
-    SELECT r.run, r.run_id, r.status, r.updated_at, r.seq AS run_seq, c.seq, c.step, c.bytes, c.saved_at,
+    SELECT r.run, r.run_id, r.status, r.updated_at, r.kept_for_ms, r.seq AS run_seq, c.seq, c.step, c.bytes, c.saved_at,
         coalesce(l.name, '') AS lane, row_number() OVER (PARTITION BY c.run ORDER BY c.seq DESC) AS place
     FROM checkpoints c JOIN runs r USING (account_id, run) LEFT JOIN lanes l USING (account_id, run, lane)
     WHERE c.account_id = :account_id AND c.thin = 0 AND (NOT :unfinished OR r.status <> 'finished')
@@ -294,7 +296,7 @@ DELETE FROM checkpoints WHERE rowid IN (SELECT rowid FROM checkpoints
 DELETE FROM checkpoints WHERE account_id = :account_id AND run = :run AND seq <= :through AND key IS NULL;
 
 -- name: runs_after
-SELECT r.account_id, r.run, r.run_id, r.status, r.updated_at, r.deleted_at, a.name AS account, a.plan
+SELECT r.account_id, r.run, r.run_id, r.status, r.updated_at, r.deleted_at, r.kept_for_ms, a.name AS account, a.plan
 FROM runs r JOIN accounts a USING (account_id)
 WHERE (r.account_id, r.run) > (:account_id, :run) ORDER BY r.account_id, r.run LIMIT :limit;
 
