@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from runmemory_core.engine._context import Context
+from runmemory_core.engine._context import WATCHING, Context
 from runmemory_core.engine._states import clear_run, collect_parts, trim_lane
+from runmemory_core.engine.keys import FREE
 from runmemory_core.errors import StoreBusy, StoreFull, StoreReadOnly, Unavailable
 from runmemory_core.model import LIMITS, Caller, Limits, Plan
 from runmemory_core.policy import retention
@@ -153,6 +154,26 @@ def _with_its_term(limits: Limits, kept_for_ms: int | None) -> Limits:
     return replace(limits, kept_for_ms=kept_for_ms)
 
 
+def _sweep_account(tx: Tx, account: Any, *, now_ms: int) -> int:
+    """Forget the usage of long ago, and an account of watch mode that nobody used since; 1 when it went.
+
+    What a free key did stands in an account of its own beside the key's, which goes first: its days of usage tell when
+    the key was used last.
+    """
+    account_id, name = account["account_id"], account["name"]
+    limits = LIMITS[Plan.WATCH]
+    of_a_free_key = name.removeprefix(WATCHING).startswith(FREE)
+    before = now_ms - (limits.unused_keys_kept_for_ms if of_a_free_key else limits.watched_for_ms)
+    tx.run("forget_usage", account_id=account_id, before=day_of(before))
+    if account["plan"] != Plan.WATCH or account["created_at"] >= before or account["has_runs"]:
+        return 0
+    if account["has_keys"]:
+        if account["is_watched"] or not of_a_free_key:
+            return 0
+        tx.run("forget_keys", account_id=account_id)
+    return tx.run("forget_idle_account", account_id=account_id)
+
+
 def _forget(tx: Tx, ids: Mapping[str, int], rows: int, *, keep_row: bool) -> _Gone:
     """Clear what lies below a run's row, and then the row as well."""
     count = clear_run(tx, **ids, rows=rows)
@@ -185,14 +206,8 @@ def _sweep_watched(tx: Tx, run: Any, ids: Mapping[str, int], *, before: int, row
 
 
 def _sweep_accounts(tx: Tx, place: Place, *, now_ms: int) -> tuple[int, Place | None]:
-    before = now_ms - LIMITS[Plan.WATCH].watched_for_ms
-    rows = tx.all("watching_accounts", after=place.account_id, limit=LOOKED_AT_ONCE)
-    removed = 0
-    for row in rows:
-        account_id = row["account_id"]
-        tx.run("forget_usage", account_id=account_id, before=day_of(before))
-        if row["created_at"] < before and not (row["has_runs"] or row["has_keys"]):
-            removed += tx.run("forget_idle_account", account_id=account_id)
+    rows = tx.all("accounts_after", watching=WATCHING, after=place.account_id, limit=LOOKED_AT_ONCE)
+    removed = sum(_sweep_account(tx, row, now_ms=now_ms) for row in rows)
     if len(rows) < LOOKED_AT_ONCE:
         return removed, None
     return removed, Place(rows[-1]["account_id"], runs_are_done=True)

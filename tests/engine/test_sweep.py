@@ -14,7 +14,7 @@ import pytest
 
 from runmemory_core import CheckpointGone, Client, NotFound, RunDeleted, StoreError
 from runmemory_core.engine import sweeping
-from runmemory_core.engine.keys import issue_key
+from runmemory_core.engine.keys import caller_at_address, caller_of_key, issue_free_key, issue_key
 from runmemory_core.engine.sweeping import Walk, sweep, sweep_all
 from runmemory_core.model import LIMITS, Limits, Plan
 from runmemory_core.store.codec import unpack
@@ -157,7 +157,7 @@ def test_a_sweep_goes_on_where_it_stopped_and_does_a_bounded_piece(
     for client in watching:
         client.save_checkpoint("import", "one")
     face.clock.forward(31 * DAY)
-    assert pieces(store, face.clock.now_ms) == [4, 4, 1 + 4, 4, 3, 3, 4, 1]
+    assert pieces(store, face.clock.now_ms) == [4, 4, 1 + 4, 4, 3, 3, 1, 4, 0]
     assert sweep_all(store, now_ms=face.clock.now_ms) == 0
 
 
@@ -241,3 +241,43 @@ def test_a_damaged_run_stops_the_sweep_of_no_other_and_is_told_of(
             sweep_all(store, now_ms=face.clock.now_ms)
     assert client.resume("later", peek=True).outcome.startswith("Run later expired")
     assert [row.seq for row in client.list_checkpoints("damaged").checkpoints] == [2, 1]
+
+
+@pytest.mark.rule("WAT-17")
+def test_a_free_key_goes_thirty_days_after_its_last_use(face: EmbeddedFace, store: SqliteStore) -> None:
+    visitor = caller_at_address(b"somewhere", [b"k" * 32])
+
+    def exists(key: bytes) -> bool:
+        face.sweep()
+        face.sweep()  # its account goes after what was recorded for it
+        return store.read(partial(caller_of_key, key_sha256=key)) is not None
+
+    for key_id in ("used", "unused"):
+        issue = partial(issue_free_key, key_sha256=key_id.encode(), key_id=key_id, caller=visitor)
+        store.transact(partial(issue, now_ms=face.clock.now_ms))
+    used = face.client(account="free:used", plan=Plan.WATCH)
+    for _ in range(2):
+        face.clock.forward(20 * DAY)
+        used.save_checkpoint("import", "one")
+        assert exists(b"used")
+    assert not exists(b"unused")
+    face.clock.forward(30 * DAY)
+    assert exists(b"used")
+    face.clock.forward(DAY)
+    assert not exists(b"used")
+    assert not any(line.startswith(('INSERT INTO "accounts"', 'INSERT INTO "usage"')) for line in face.dump())
+
+
+def test_the_usage_of_every_plan_goes_once_no_report_looks_at_it(face: EmbeddedFace) -> None:
+    for plan in (Plan.PRO, Plan.OWN):
+        face.client(account=plan.value, plan=plan).save_checkpoint("import", "one")
+
+    def days() -> int:
+        return sum(line.startswith('INSERT INTO "usage"') for line in face.dump())
+
+    face.clock.forward(8 * DAY)
+    face.sweep()
+    assert days() == 2
+    face.clock.forward(DAY)
+    face.sweep()
+    assert days() == 0

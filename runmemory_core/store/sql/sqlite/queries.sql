@@ -20,10 +20,12 @@ UPDATE accounts SET plan = :plan WHERE account_id = :account_id;
 DELETE FROM accounts WHERE account_id = :account_id
     AND NOT EXISTS (SELECT 1 FROM usage u WHERE u.account_id = :account_id);
 
--- name: watching_accounts
-SELECT a.account_id, a.name, a.created_at, EXISTS (SELECT 1 FROM runs r WHERE r.account_id = a.account_id) AS has_runs,
-    EXISTS (SELECT 1 FROM api_keys k WHERE k.account_id = a.account_id) AS has_keys
-FROM accounts a WHERE a.plan = 'watch' AND a.account_id > :after ORDER BY a.account_id LIMIT :limit;
+-- name: accounts_after
+SELECT a.account_id, a.name, a.created_at, a.plan,
+    EXISTS (SELECT 1 FROM runs r WHERE r.account_id = a.account_id) AS has_runs,
+    EXISTS (SELECT 1 FROM api_keys k WHERE k.account_id = a.account_id) AS has_keys,
+    EXISTS (SELECT 1 FROM accounts w WHERE w.name = :watching || a.name) AS is_watched
+FROM accounts a WHERE a.account_id > :after ORDER BY a.account_id LIMIT :limit;
 
 -- name: address_keys
 SELECT period, body FROM address_keys WHERE account_id = 0 AND period >= :since ORDER BY period DESC;
@@ -45,6 +47,9 @@ VALUES (:account_id, :key_id, :key_sha256, :plan, :label, :now);
 -- name: keys
 SELECT k.key_id, k.plan, k.label, k.created_at, k.revoked_at, a.name AS account
 FROM api_keys k JOIN accounts a USING (account_id) ORDER BY k.created_at, k.key_id;
+
+-- name: forget_keys
+DELETE FROM api_keys WHERE account_id = :account_id;
 
 -- name: revoke_key
 UPDATE api_keys SET revoked_at = coalesce(revoked_at, :now) WHERE key_id = :key_id;
