@@ -15,6 +15,7 @@ from runmemory_core.operations._fields import MAX_COUNT
 from runmemory_core.operations.calls import Call
 from runmemory_core.operations.tools import ListCheckpoints
 from runmemory_core.policy import retention
+from runmemory_core.policy.json_rules import write
 from runmemory_core.policy.times import rfc3339
 
 NO_LABELS = (
@@ -42,7 +43,7 @@ def list_rows(at: Context, request: ListCheckpoints, *, limits: Limits, would: s
     if len(found) > request.limit:
         reply["outcome"] = reply["outcome"].removesuffix(".") + "; there are more."
         last = found[request.limit - 1]
-        reply["cursor"] = f"{last['saved_at']}.{last['run']}.{last['seq']}"
+        reply["cursor"] = ".".join(map(str, _order(last)))
     return reply
 
 
@@ -86,17 +87,31 @@ def _of_one_run(at: Context, request: ListCheckpoints) -> Sequence[Any]:
 
 
 def _of_all_runs(at: Context, request: ListCheckpoints) -> Sequence[Any]:
-    saved_at, run, before = _place(request.cursor)
-    return at.tx.all(
-        "all_checkpoint_rows",
-        account_id=at.account_id,
-        unfinished=request.unfinished,
-        of_each=at.caller.limits.listed_of_each_run,
-        saved_at=saved_at,
-        run=run,
-        before=before,
-        limit=request.limit + 1,
-    )
+    """The newest rows before the cursor, found in the runs that were active last.
+
+    A run's rows are no newer than its last activity, so runs are looked through until those left are older than what
+    was found. Each look takes as many runs again as all before.
+    """
+    moment, run, before = _place(request.cursor)
+    place = {"moment": moment, "run": run, "before": before, "of_each": at.caller.limits.listed_of_each_run}
+    ids, found, offset, wanted = {"account_id": at.account_id}, list[Any](), 0, request.limit + 1
+    while True:
+        limit = max(wanted, offset)
+        runs = at.tx.all("recent_runs", **ids, unfinished=request.unfinished, limit=limit, offset=offset)
+        asked = write([row["run"] for row in runs])
+        found += at.tx.all("newest_checkpoint_rows", **ids, **place, runs=asked)
+        found = sorted(found, key=_order, reverse=True)[:wanted]
+        if len(runs) < limit:
+            return found
+        last = runs[-1]
+        if len(found) == wanted and _order(found[-1])[:2] >= (last["updated_at"], last["run"]):
+            return found
+        offset += limit
+
+
+def _order(row: Any) -> tuple[int, int, int]:
+    """By time; a clock that was set back does not make a row newer than its run."""
+    return row["moment"], row["run"], row["seq"]
 
 
 def _place(cursor: str | None) -> tuple[int, int, int]:

@@ -120,8 +120,9 @@ ORDER BY run DESC LIMIT :limit;
 SELECT * FROM runs WHERE account_id = :account_id AND adapter = :adapter AND deleted_at IS NULL ORDER BY run;
 
 -- name: runs_since
-SELECT r.run_id, r.adapter, r.status, r.seq, r.created_at, r.updated_at, (SELECT count(*) FROM checkpoints c
-    WHERE c.account_id = r.account_id AND c.run = r.run AND c.saved_at >= :since AND c.thin = 0) AS kept
+SELECT r.run_id, r.adapter, r.status, r.seq, r.created_at, r.updated_at,
+    CASE WHEN r.created_at < :since THEN (SELECT count(*) FROM checkpoints c
+        WHERE c.account_id = r.account_id AND c.run = r.run AND c.saved_at >= :since AND c.thin = 0) END AS kept
 FROM runs r WHERE r.account_id = :account_id AND r.updated_at >= :since AND r.deleted_at IS NULL;
 
 -- name: add_attempt
@@ -221,18 +222,24 @@ ORDER BY key DESC LIMIT 1;
 
 -- name: checkpoint_rows
 SELECT r.run, r.run_id, r.status, r.updated_at, r.kept_for_ms, r.seq AS run_seq, c.seq, c.step, c.bytes, c.saved_at,
-    coalesce(l.name, '') AS lane
+    coalesce(l.name, '') AS lane, min(c.saved_at, r.updated_at) AS moment
 FROM checkpoints c JOIN runs r USING (account_id, run) LEFT JOIN lanes l USING (account_id, run, lane)
 WHERE c.account_id = :account_id AND c.run = :run AND c.seq < :before AND c.thin = 0 ORDER BY c.seq DESC LIMIT :limit;
 
--- name: all_checkpoint_rows
-SELECT * FROM (
-    SELECT r.run, r.run_id, r.status, r.updated_at, r.kept_for_ms, r.seq AS run_seq, c.seq, c.step, c.bytes, c.saved_at,
-        coalesce(l.name, '') AS lane, row_number() OVER (PARTITION BY c.run ORDER BY c.seq DESC) AS place
-    FROM checkpoints c JOIN runs r USING (account_id, run) LEFT JOIN lanes l USING (account_id, run, lane)
-    WHERE c.account_id = :account_id AND c.thin = 0 AND (NOT :unfinished OR r.status <> 'finished')
-) WHERE place <= :of_each AND (saved_at, run, seq) < (:saved_at, :run, :before)
-ORDER BY saved_at DESC, run DESC, seq DESC LIMIT :limit;
+-- name: recent_runs
+SELECT run, updated_at FROM runs
+WHERE account_id = :account_id AND deleted_at IS NULL AND (NOT :unfinished OR status <> 'finished')
+ORDER BY updated_at DESC, run DESC LIMIT :limit OFFSET :offset;
+
+-- name: newest_checkpoint_rows
+SELECT r.run, r.run_id, r.status, r.updated_at, r.kept_for_ms, r.seq AS run_seq, c.seq, c.step, c.bytes, c.saved_at,
+    coalesce(l.name, '') AS lane, min(c.saved_at, r.updated_at) AS moment
+FROM json_each(:runs) asked CROSS JOIN runs r ON r.account_id = :account_id AND r.run = asked.value
+CROSS JOIN checkpoints c ON c.account_id = r.account_id AND c.run = r.run AND c.seq IN (
+    SELECT n.seq FROM checkpoints n WHERE n.account_id = r.account_id AND n.run = r.run AND n.thin = 0
+    ORDER BY n.seq DESC LIMIT :of_each)
+LEFT JOIN lanes l ON l.account_id = c.account_id AND l.run = c.run AND l.lane = c.lane
+WHERE (min(c.saved_at, r.updated_at), c.run, c.seq) < (:moment, :run, :before);
 
 -- name: checkpoint_counts
 SELECT count(*) AS count, min(saved_at) AS oldest, max(saved_at) AS newest
