@@ -71,6 +71,15 @@ def state_text(at: Context, checkpoint: Any) -> str:
     return parts.join(_node(body), lambda address: part_text(at, checkpoint["run"], address))
 
 
+def done_in_state(text: str) -> list[str]:
+    """The ids of a top-level ``done`` list of scalars: what counts while no ``done`` was ever reported."""
+    listed = from_json(text).get("done")
+    items = cast("list[object]", listed) if isinstance(listed, list) else []
+    if any(isinstance(item, dict | list) for item in items):
+        return []
+    return [item if isinstance(item, str) else write(item) for item in items]
+
+
 def part_text(at: Context, run: int, address: str) -> str:
     """The text of a part that a kept checkpoint refers to."""
     row = at.tx.one("part", account_id=at.account_id, run=run, address=address)

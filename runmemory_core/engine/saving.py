@@ -15,6 +15,7 @@ from runmemory_core.engine._context import Context, check_attempt, check_tombsto
 from runmemory_core.engine._states import (
     add_checkpoint,
     collect_parts,
+    done_in_state,
     standing_checkpoint,
     state_body,
     state_text,
@@ -130,6 +131,8 @@ def _store(at: Context, run: Any, call: Call, request: SaveCheckpoint, *, status
     seq = add_checkpoint(
         at, run, step=request.step, state_bytes=state.size, removed=state.removed, body=pack(kept)
     )
+    in_flight, notices = _in_flight(run["in_flight"], request)
+    notices += _listed_no_more(at, run, state, request)
     done_count, reported = _report(at, run, request)
     gap_ms = max(0, at.now - run["updated_at"])
     at.tx.run(
@@ -140,7 +143,7 @@ def _store(at: Context, run: Any, call: Call, request: SaveCheckpoint, *, status
         error=request.error,
         job=request.job or run["job"],
         last_body=body,
-        in_flight=_in_flight(run["in_flight"], request),
+        in_flight=in_flight,
         done_count=done_count,
         # What is repeated was counted when it was done first.
         worked_ms=run["worked_ms"] + gap_ms - reported.share(gap_ms),
@@ -151,7 +154,7 @@ def _store(at: Context, run: Any, call: Call, request: SaveCheckpoint, *, status
     _evict(at, run["run"], seq)
     remember(at, call, run=run["run"], number=seq, body=body, state_bytes=state.size)
     at.count_call()
-    return _answer(at, call, request, seq=seq, state=state, attempt=run["attempt"])
+    return _answer(at, call, request, seq=seq, state=state, attempt=run["attempt"], notices=notices)
 
 
 def _previous_state(at: Context, run: Any) -> PreparedState:
@@ -188,14 +191,37 @@ def _report(at: Context, run: Any, request: SaveCheckpoint) -> tuple[int, Report
     return count, Reported(count - run["done_count"] + repeats, repeats)
 
 
-def _in_flight(before: str | None, request: SaveCheckpoint) -> str | None:
+def _listed_no_more(at: Context, run: Any, state: PreparedState, request: SaveCheckpoint) -> tuple[str, ...]:
+    """The notice that the ``done`` list of the states, which resume handed back so far, counts no more."""
+    if run["done_count"] or not request.done:
+        return ()
+    standing = standing_checkpoint(at, run)
+    listed = {*done_in_state(state.text), *(done_in_state(state_text(at, standing)) if standing else ())}
+    if not (lost := listed.difference(request.done)):
+        return ()
+    what = "1 id" if len(lost) == 1 else f"{len(lost):,} ids"
+    notice = (
+        f"from the first done argument on, resume hands back what was given there, not {what} that only the state's "
+        "done list names: give these as done too"
+    )
+    return (notice,)
+
+
+def _in_flight(before: str | None, request: SaveCheckpoint) -> tuple[str | None, tuple[str, ...]]:
+    """The steps in flight after this save as they are kept, and the notice of one that is not any more."""
     if (before is None and request.next_step is None) or request.status == "finished":
-        return None
+        return None, ()
     reported = {request.step, request.next_step, *(request.done or ())}
     steps = [step for step in json.loads(before or "[]") if step not in reported]
     if request.next_step is not None:
         steps.append(request.next_step)
-    return json.dumps(steps[-IN_FLIGHT_KEPT:]) if steps else None
+    kept = steps[-IN_FLIGHT_KEPT:]
+    notices = tuple(
+        f'over {IN_FLIGHT_KEPT} steps are in flight: "{step}", the oldest, is not kept as one any more; report steps '
+        "by the name that next_step announced"
+        for step in steps[: -len(kept)]
+    )
+    return json.dumps(kept) if kept else None, notices
 
 
 def _evict(at: Context, run: int, seq: int) -> None:
@@ -219,13 +245,14 @@ def _answer(
     state: PreparedState,
     attempt: int | None,
     replayed: bool = False,
+    notices: tuple[str, ...] = (),
 ) -> Reply:
     reply = at.envelope(
         understood=f'save "{request.step}" of run {request.run_id}',
         job=request.job or request.run_id,
         outcome=wording.saved(seq, state.size, request.step, state.keys, status=request.status or "running"),
         code="replayed" if replayed else "saved",
-        notices=call.notices,
+        notices=call.notices + notices,
     )
     reply |= {"saved": True, "run_id": request.run_id, "step": request.step, "seq": seq, "bytes": state.size}
     reply |= wording.removed(state.removed)

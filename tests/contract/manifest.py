@@ -65,6 +65,7 @@ RULES: dict[str, str] = {
     "SAV-20": "The outcome says what is true of the run now: running, paused, failed or finished.",
     "SAV-21": "What a key was answered holds for 7 days, also after start_over and deletion; it never writes again.",
     "SAV-22": "A repeated save says the size it said at first, whatever became of its checkpoint.",
+    "SAV-23": "A save says which step in flight is kept no more, and that ids of the state's done list count no more.",
     # watch
     "WAT-01": "In watch a save previews the exact redacted state, its size and what was removed.",
     "WAT-02": "In watch no state is stored: only run ids, step labels, sizes, times, keyed hashes and counters.",

@@ -133,3 +133,34 @@ def test_a_copy_in_place_of_a_deleted_run_is_not_written_by_its_old_worker(clien
         with pytest.raises(StaleAttempt):
             client.save_checkpoint("old", "one", attempt=1, idempotency_key=key)
     assert client.resume("old", peek=True).attempt == 2
+
+
+@pytest.mark.rule("SAV-23")
+def test_the_step_in_flight_that_is_one_too_many_is_named(client: Client) -> None:
+    for number in range(50):
+        assert client.save_checkpoint("import", f"step {number}", next_step=f"next {number}").notices == []
+    (notice,) = client.save_checkpoint("import", "step", next_step="next").notices
+    assert notice == (
+        'over 50 steps are in flight: "next 0", the oldest, is not kept as one any more; report steps by the name that '
+        "next_step announced"
+    )
+    in_flight = client.resume("import").in_flight
+    assert (len(in_flight), in_flight[0], in_flight[-1]) == (50, "next 1", "next")
+
+
+@pytest.mark.rule("SAV-23")
+def test_the_first_done_argument_says_what_of_the_done_list_counts_no_more(client: Client) -> None:
+    client.save_checkpoint("import", "one", state={"done": ["a", "b", 3]})
+    assert client.resume("import").done == ["a", "b", "3"]
+    reply = client.save_checkpoint("import", "two", state={"done": ["a", "b", 3, "c"]}, done=["c"])
+    (notice,) = reply.notices
+    assert notice == (
+        "from the first done argument on, resume hands back what was given there, not 3 ids that only the state's done "
+        "list names: give these as done too"
+    )
+    assert client.resume("import").done == ["c"]
+    assert client.save_checkpoint("import", "three", done=["d"]).notices == []
+    client.save_checkpoint("other", "one", state={"done": ["a"]})
+    assert client.save_checkpoint("other", "two", done=["a", "b"]).notices == []
+    first = client.save_checkpoint("third", "one", state={"done": ["a"]}, done=["b"])
+    assert "1 id that only" in first.notices[0]
