@@ -148,6 +148,9 @@ class SqliteStore:
                     self._format(connection)
                     _patiently(lambda: connection.execute("PRAGMA journal_mode = WAL").fetchone())
                     connection.execute("PRAGMA synchronous = FULL")
+                    # What is deleted from a page is overwritten there: a destroyed key must not be read from the file.
+                    # FAST leaves pages alone that became free as a whole, which would have to be written for it.
+                    connection.execute("PRAGMA secure_delete = FAST")
                     self._migrate(connection)
                 except BaseException:
                     connection.close()

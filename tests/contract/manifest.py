@@ -82,6 +82,7 @@ RULES: dict[str, str] = {
     "WAT-14": "A save that acting would refuse is previewed as refused; strangers at one address refuse nothing.",
     "WAT-15": "A preview of a save without a state says that the previous one would stay.",
     "WAT-16": "A look or a refused resume begins no attempt in watch either.",
+    "WAT-18": "A key of addresses that was destroyed cannot be read from the file either.",
     "WAT-17": "A free key that was not used for 30 days is forgotten, and its account with it.",
     "WAT-13": "POST /api/keys/free gives a key of the watch plan at once.",
     # lists, reports, usage

@@ -14,7 +14,14 @@ import pytest
 
 from runmemory_core import CheckpointGone, Client, NotFound, RunDeleted, StoreError
 from runmemory_core.engine import sweeping
-from runmemory_core.engine.keys import caller_at_address, caller_of_key, issue_free_key, issue_key
+from runmemory_core.engine.keys import (
+    ADDRESS_KEY_MS,
+    address_keys,
+    caller_at_address,
+    caller_of_key,
+    issue_free_key,
+    issue_key,
+)
 from runmemory_core.engine.sweeping import Walk, sweep, sweep_all
 from runmemory_core.model import LIMITS, Limits, Plan
 from runmemory_core.store.codec import unpack
@@ -281,3 +288,13 @@ def test_the_usage_of_every_plan_goes_once_no_report_looks_at_it(face: EmbeddedF
     face.clock.forward(DAY)
     face.sweep()
     assert days() == 0
+
+
+@pytest.mark.rule("WAT-18")
+def test_a_destroyed_key_of_addresses_is_overwritten_in_the_file(tmp_path: Path) -> None:
+    path, keys = tmp_path / "runs.db", list[bytes]()
+    with closing(SqliteStore(path)) as store:
+        for period in range(6):
+            newest, *_ = store.transact(partial(address_keys, now_ms=period * ADDRESS_KEY_MS))
+            keys.append(newest)
+    assert [key in path.read_bytes() for key in keys] == [False] * 4 + [True] * 2

@@ -70,7 +70,7 @@ def failing(tx: Tx) -> None:
 def names(store: SqliteStore) -> list[str]:
     rows = store.read(
         lambda tx: sorted(
-            tx.all("watching_accounts", after=0, limit=9_999), key=lambda row: row["account_id"]
+            tx.all("accounts_after", watching="", after=0, limit=9_999), key=lambda row: row["account_id"]
         )
     )
     return [row["name"] for row in rows]
