@@ -83,7 +83,7 @@ class MalformedBody(RunMemoryError):
 
 
 class StateTooLarge(RunMemoryError):
-    """A state, part or whole run exceeds its limit in bytes; facts: ``size``, ``limit``."""
+    """A state, part or whole run exceeds its limit in bytes; facts: ``size``, ``limit``, of a run ``channels``."""
 
     code = "state_too_large"
     http_status = 413

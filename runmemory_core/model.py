@@ -12,6 +12,9 @@ from typing import Any, Literal, NewType
 RELEASE = "0.1.0"
 """Of this package, as in pyproject.toml."""
 
+HOSTED_URL = "https://memory.cloudforbots.com"
+SUMMARY = "Checkpoints for long agent runs: crashed at step 7, resume at step 8."
+
 Mode = Literal["acting", "watch"]
 RunStatus = Literal["running", "paused", "finished", "failed"]
 

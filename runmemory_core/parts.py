@@ -16,7 +16,7 @@ parts are kept is the store's business.
 from __future__ import annotations
 
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, cast
 
@@ -98,6 +98,31 @@ def join(node: Node, part: Callable[[str], str]) -> str:
             return "{" + ",".join(f"{write(name)}:{join(inner, part)}" for name, inner in members) + "}"
         case _:
             raise ValueError(f"not a node: an object with the keys {sorted(node)}")
+
+
+def measure(node: Node, bytes_of: Callable[[str], int], bytes_of_page: Callable[[str], int]) -> int:
+    """The bytes of what `join` would return; ``bytes_of_page`` returns what `measure_elements` said of a page."""
+    match node:
+        case {"=": value}:
+            return len(write(value).encode())
+        case {"p": where}:
+            return bytes_of(where)
+        case {"c": pieces}:
+            return sum(map(bytes_of, pieces))
+        case {"l": items}:
+            pages = sum(bytes_of_page(item["g"]) for item in items if "g" in item)
+            return 1 + max(1, pages + measure_elements([item for item in items if "g" not in item], bytes_of))
+        case {"o": members}:
+            inner = (measure(value, bytes_of, bytes_of_page) for _, value in members)
+            names = sum(len(write(name).encode()) + 2 for name, _ in members)
+            return 1 + max(1, names + sum(inner))
+        case _:
+            raise ValueError(f"not a node: an object with the keys {sorted(node)}")
+
+
+def measure_elements(nodes: Sequence[Node], bytes_of: Callable[[str], int]) -> int:
+    """The bytes that the element ``nodes`` add to a list, each with a comma or bracket after it."""
+    return len(nodes) + sum(measure(node, bytes_of, bytes_of) for node in nodes)
 
 
 def unpaged(items: Iterable[Node], part: Callable[[str], str]) -> Iterator[Node]:

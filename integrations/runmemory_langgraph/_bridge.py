@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 import sys
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, TypeAlias
 
 import ormsgpack
@@ -48,6 +48,7 @@ _HELD: Final = ("value", "items", "text")
 
 _TAG_BYTES: Final = TAG.encode()
 _EXACT_INT: Final = 2**53
+_MALFORMED: Final = (ValueError, KeyError, TypeError, AttributeError)
 _AS_THEY_ARE: Final = frozenset({str, bool, type(None)})
 _CONTAINERS: Final = frozenset({dict, list})
 _STRINGS: Final = frozenset({str})
@@ -91,11 +92,42 @@ def from_json(value: Json) -> Typed:
             return str(value["type"]), b64decode(value["data"], validate=True)
         if tag == "json":
             return "json", value["text"].encode()
-        packed = _packed(value)  # with the search it costs a tenth of a walk, which values without tags save
-        return "msgpack", _packed(_untagged(value)) if _TAG_BYTES in packed else packed
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        message = f"not the tagged JSON of a checkpoint value ({type(error).__name__})"
-        raise ValueError(message) from error
+        return "msgpack", _packed_untagged(value)
+    except _MALFORMED as error:
+        raise _not_tagged(error) from error
+
+
+def element_from_json(value: Json) -> bytes:
+    """The msgpack of a value that `to_json` showed as an element of a list; raises ValueError as `from_json` does."""
+    try:
+        return _packed_untagged(value)
+    except _MALFORMED as error:
+        raise _not_tagged(error) from error
+
+
+def is_msgpack(value: Json) -> bool:
+    """Whether the serializer writes the value alone as msgpack, and so just as it does in a list."""
+    return value is not None and not (
+        _tag_of(value) == "json" or (_tag_of(value) == "b64" and "type" in value)
+    )
+
+
+def list_of_packed(items: Sequence[bytes]) -> bytes:
+    """The msgpack of a list of values that are packed already."""
+    count = len(items)
+    match head_bytes(count):
+        case 1:
+            head = bytes((0x90 | count,))
+        case 3:
+            head = b"\xdc" + count.to_bytes(2)
+        case _:
+            head = b"\xdd" + count.to_bytes(4)
+    return head + b"".join(items)
+
+
+def head_bytes(count: int) -> int:
+    """How many bytes stand before the elements in the msgpack of a list of so many (fixarray, array 16, array 32)."""
+    return 1 if count < 2**4 else 3 if count < 2**16 else 5
 
 
 def is_opaque(value: Json) -> bool:
@@ -275,6 +307,15 @@ _TAGGERS: Final[dict[type, Callable[[Any, int], Json]]] = {
 
 def _packed(value: Any) -> bytes:
     return ormsgpack.packb(value, option=ormsgpack.OPT_NON_STR_KEYS)
+
+
+def _packed_untagged(value: Json) -> bytes:
+    packed = _packed(value)  # with the search it costs a tenth of a walk, which values without tags save
+    return _packed(_untagged(value)) if _TAG_BYTES in packed else packed
+
+
+def _not_tagged(error: Exception) -> ValueError:
+    return ValueError(f"not the tagged JSON of a checkpoint value ({type(error).__name__})")
 
 
 def _untagged(value: Json) -> Any:

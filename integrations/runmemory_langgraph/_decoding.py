@@ -12,10 +12,10 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import Enum
 from functools import lru_cache
-from typing import Any, Final, Literal, NoReturn, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, NoReturn, TypeAlias
 
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
@@ -23,7 +23,17 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from pydantic import BaseModel, Secret, SecretBytes, SecretStr
 
 from runmemory_core.errors import RunMemoryError
-from runmemory_langgraph._bridge import HOLDING_CODES, NAMING_CODES, Json, Typed, from_json, imported, unpack
+from runmemory_langgraph._bridge import (
+    HOLDING_CODES,
+    NAMING_CODES,
+    Json,
+    Typed,
+    element_from_json,
+    from_json,
+    imported,
+    list_of_packed,
+    unpack,
+)
 
 try:
     from langgraph.checkpoint.serde import _msgpack as _langgraph
@@ -77,15 +87,56 @@ def decode(
         raise
 
 
+class Packed(NamedTuple):
+    """A value in msgpack, and all that its bytes want called; not judged yet."""
+
+    data: bytes
+    asks: frozenset[Asked]
+
+
+def packed_element(value: Json, *, serde: SerializerProtocol) -> Packed:
+    """An element of a list, by its tagged JSON."""
+    try:
+        data = element_from_json(value)
+    except ValueError as error:
+        raise _changed_there(error) from error
+    return Packed(data, _asked(data, foreign_codes=not _is_stock(serde)))
+
+
+def packed_list(items: Sequence[Packed]) -> Packed:
+    """The list of values that were packed one by one."""
+    return Packed(
+        list_of_packed([item.data for item in items]),
+        frozenset[Asked]().union(*(item.asks for item in items)),
+    )
+
+
+def load_packed(
+    packed: Packed, *, serde: SerializerProtocol, allow: Iterable[type | ClassName] = frozenset()
+) -> Any:
+    """`decode` of a packed value."""
+    return _load(("msgpack", packed.data), serde, _names(frozenset(allow)), packed.asks)
+
+
 def _typed(value: Json) -> Typed:
     try:
         return from_json(value)
     except ValueError as error:
-        message = f"what the store holds is {error}: it was changed there, or written by a newer release"
-        raise DecodingRefused(message) from error
+        raise _changed_there(error) from error
 
 
-def _load(typed: Typed, serde: SerializerProtocol, allow: frozenset[ClassName]) -> Any:
+def _changed_there(error: ValueError) -> DecodingRefused:
+    return DecodingRefused(
+        f"what the store holds is {error}: it was changed there, or written by a newer release"
+    )
+
+
+def _load(
+    typed: Typed,
+    serde: SerializerProtocol,
+    allow: frozenset[ClassName],
+    asks: frozenset[Asked] | None = None,
+) -> Any:
     kind, data = typed
     if kind.partition("+")[0] == "pickle":
         message = "a pickle is never loaded, since it can run any code: save values that msgpack can hold"
@@ -97,7 +148,7 @@ def _load(typed: Typed, serde: SerializerProtocol, allow: frozenset[ClassName]) 
     if isinstance(serde, JsonPlusSerializer):
         stock = _is_stock(serde)
         if kind == "msgpack":
-            judged = _judged(data, allow, foreign_codes=not stock)
+            judged = _judged(_asked(data, foreign_codes=not stock) if asks is None else asks, allow)
             serde = _strict(judged) if stock else serde.with_msgpack_allowlist(judged)
         elif kind == "json":
             _refuse_constructors(data)
@@ -107,7 +158,7 @@ def _load(typed: Typed, serde: SerializerProtocol, allow: frozenset[ClassName]) 
     return serde.loads_typed((kind, data))
 
 
-def _is_stock(serde: JsonPlusSerializer) -> bool:
+def _is_stock(serde: SerializerProtocol) -> bool:
     return type(serde) is JsonPlusSerializer and not getattr(serde, "_custom_unpack_ext_hook", False)
 
 
@@ -125,13 +176,8 @@ def _names(allow: frozenset[type | ClassName]) -> frozenset[ClassName]:
 # --- judging --------------------------------------------------------------------------------------------
 
 
-def _judged(data: bytes, allow: frozenset[ClassName], *, foreign_codes: bool) -> frozenset[ClassName]:
-    """The classes beyond LangGraph's safe types that the bytes ask for; all of them may be built."""
-    try:
-        asked = _asked(data, foreign_codes=foreign_codes)
-    except ValueError as error:
-        message = "this checkpoint value is not msgpack of the form that LangGraph's serializer writes"
-        raise DecodingRefused(message) from error
+def _judged(asked: Iterable[Asked], allow: frozenset[ClassName]) -> frozenset[ClassName]:
+    """The classes beyond LangGraph's safe types that are asked for; all of them may be built."""
     judged: set[ClassName] = set()
     for code, module, name, method in asked:
         if (module, name) in allow:
@@ -145,7 +191,7 @@ def _judged(data: bytes, allow: frozenset[ClassName], *, foreign_codes: bool) ->
     return frozenset(judged)
 
 
-def _asked(data: bytes, *, foreign_codes: bool) -> set[Asked]:
+def _asked(data: bytes, *, foreign_codes: bool) -> frozenset[Asked]:
     """All that the bytes want called.
 
     An unpacking of its own, so that it meets each extension that loading will meet, also one that a repeated
@@ -167,8 +213,12 @@ def _asked(data: bytes, *, foreign_codes: bool) -> set[Asked]:
         elif not foreign_codes:
             raise ValueError(code)  # LangGraph's serializer would make None of it
 
-    unpack(data, note)
-    return asked
+    try:
+        unpack(data, note)
+    except ValueError as error:
+        message = "this checkpoint value is not msgpack of the form that LangGraph's serializer writes"
+        raise DecodingRefused(message) from error
+    return frozenset(asked)
 
 
 def _judge_class(module: str, name: str) -> None:

@@ -15,17 +15,19 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from runmemory_core import parts
+from runmemory_core.model import MIB
 from runmemory_core.policy.json_rules import write
 from runmemory_core.policy.redaction import Mode
 from runmemory_core.policy.secret_formats import MARKER
 from runmemory_core.policy.tagged_json import redact_tagged
-from runmemory_langgraph._bridge import find_secrets, is_opaque, to_json, without_tags
+from runmemory_langgraph._bridge import find_secrets, head_bytes, is_opaque, to_json, without_tags
+from runmemory_langgraph._remembering import Remembered
 
 OnRedact = Callable[[str, str], object]
 """Told the channel and the JSON pointer in its value of each value that was removed."""
@@ -33,7 +35,9 @@ OnRedact = Callable[[str, str], object]
 METADATA_SERDE = JsonPlusSerializer()
 REMEMBERED_NODES = 20_000
 REMEMBERED_RUNS = 200
+REMEMBERED_LIST_BYTES = 32 * MIB
 _SHORT_LIST = 100
+_LONG_LIST = 8
 _IN_LISTS = frozenset({"msgpack", "null", "bytes"})
 """Kinds of serialization whose values look the same inside a list as alone."""
 _LANGGRAPHS_OWN = frozenset({"source", "step", "parents", "run_id", "counters_since_delta_snapshot"})
@@ -53,6 +57,13 @@ class _Memory:
     addresses: set[str] = field(default_factory=set[str])
 
 
+class _Listed(NamedTuple):
+    """A list as it was encoded: its msgpack after the head, and of each element digest and node."""
+
+    data: bytes
+    elements: list[tuple[bytes, parts.Node]]
+
+
 @dataclass(slots=True)
 class Batch:
     """What one commit carries beyond what the store holds already: new nodes and the texts of their parts."""
@@ -63,6 +74,8 @@ class Batch:
     texts: dict[str, str] = field(default_factory=dict[str, str])
     sizes: dict[str, int] = field(default_factory=dict[str, int])
     """Serialized bytes of each channel of the change that is being encoded."""
+    lists: dict[tuple[str, str], _Listed] = field(default_factory=dict[tuple[str, str], "_Listed"])
+    """The lists of states by lane and channel."""
 
     def find(self, digest: bytes) -> parts.Node | None:
         """The node of a value that was sent before or is in this batch."""
@@ -107,6 +120,7 @@ class Encoder:
         self._on_redact = on_redact
         self._lock = threading.Lock()
         self._memories: OrderedDict[str, _Memory] = OrderedDict()
+        self._lists: Remembered[_Listed] = Remembered(REMEMBERED_LIST_BYTES)
         self._warned: set[str] = set()
 
     def batch(self, run_id: str) -> Batch:
@@ -126,17 +140,26 @@ class Encoder:
             memory.addresses.clear()
         memory.nodes.update(batch.nodes)
         memory.addresses.update(batch.texts)
+        for place, listed in batch.lists.items():
+            self._lists.keep(listed, len(listed.data), batch.run_id, *place)
 
     def forget(self, run_id: str) -> None:
         """Forget what the store was thought to hold of a run."""
         with self._lock:
             self._memories.pop(run_id, None)
+        self._lists.forget(run_id)
 
-    def node(self, channel: str, value: Any, batch: Batch) -> parts.Node:
-        """The node of a channel's value; raises `TypeError` with channel and path for what cannot be dumped."""
+    def node(self, channel: str, value: Any, batch: Batch, *, lane: str | None = None) -> parts.Node:
+        """The node of a channel's value; raises `TypeError` with channel and path for what cannot be dumped.
+
+        With ``lane`` the value is of a state: if it is a list, the next state probably begins with it.
+        """
         if type(value) is list and value and self._stock and not _holds_pairs(cast("list[Any]", value)):
+            items = cast("list[Any]", value)
             with suppress(_OnlyWhole):
-                return self._list(channel, cast("list[Any]", value), batch)
+                if lane is None or len(items) < _LONG_LIST:
+                    return self._list(self._elements(channel, items, batch), batch)
+                return self._list(self._grown(lane, channel, items, batch), batch)
         return self._element(channel, "", value, batch)[1]
 
     def metadata(self, metadata: Mapping[str, Any]) -> dict[str, Any]:
@@ -145,14 +168,36 @@ class Encoder:
         if not self._redacts:
             return shown
         others = {name: value for name, value in shown.items() if name not in _LANGGRAPHS_OWN}
-        return shown | self._redacted("metadata", "", others)
+        return shown | self._redacted("metadata", "", others) if others else shown
 
     def tagged(self, channel: str, value: Any) -> Any:
         """The tagged JSON of a value that stands inline, as the graph's serializer writes it."""
         return to_json(self._typed(channel, "", value))
 
-    def _list(self, channel: str, items: list[Any], batch: Batch) -> parts.Node:
-        found = [self._element(channel, i, item, batch) for i, item in enumerate(items)]
+    def _elements(
+        self, channel: str, items: list[Any], batch: Batch, *, start: int = 0
+    ) -> list[tuple[bytes, parts.Node]]:
+        return [self._element(channel, start + i, item, batch) for i, item in enumerate(items[start:])]
+
+    def _grown(
+        self, lane: str, channel: str, items: list[Any], batch: Batch
+    ) -> list[tuple[bytes, parts.Node]]:
+        """The elements of a list, converting only those after what the list was in the state before.
+
+        To dump a list at once costs less than each element alone, and its msgpack is that of the elements in a row.
+        """
+        _, data = self._typed(channel, "", items)
+        data = data[head_bytes(len(items)) :]
+        before = batch.lists.get((lane, channel)) or self._lists.find(batch.run_id, lane, channel)
+        old: list[tuple[bytes, parts.Node]] = []
+        if before is not None and data.startswith(before.data):
+            old = before.elements
+            batch.sizes[channel] = len(before.data)
+        elements = old + self._elements(channel, items, batch, start=len(old))
+        batch.lists[lane, channel] = _Listed(data, elements)
+        return elements
+
+    def _list(self, found: list[tuple[bytes, parts.Node]], batch: Batch) -> parts.Node:
         nodes = [node for _, node in found]
         if len(nodes) < _SHORT_LIST and all("=" in node for node in nodes):
             shown = [node["="] for node in nodes]

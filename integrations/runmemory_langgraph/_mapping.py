@@ -7,8 +7,7 @@ data there and must be neither redacted nor renamed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -21,33 +20,17 @@ from langgraph.checkpoint.base import (
     PendingWrite,
     get_checkpoint_metadata,
 )
-from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.types import INTERRUPT
 from pydantic_core import from_json
 
-from runmemory_core import StateTooLarge, parts
+from runmemory_core import parts
 from runmemory_core.model import LIMITS, Plan, RunStatus
 from runmemory_core.operations.storage import Entry, TaskWrites
-from runmemory_core.policy.secret_formats import MARKER
-from runmemory_langgraph._bridge import replace_strings
-from runmemory_langgraph._decoding import ClassName, decode
-from runmemory_langgraph._encoding import METADATA_SERDE, Batch, Encoder
-
-Restore = Callable[[str, str], Any]
-"""Given channel and JSON pointer of a removed value, the value to put there, or None to leave it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """How stored values become objects."""
-
-    serde: SerializerProtocol
-    allow: frozenset[type | ClassName]
-    restore: Restore | None = None
-
+from runmemory_core.policy.admission import run_state_too_large
+from runmemory_langgraph._encoding import Batch, Encoder
+from runmemory_langgraph._loading import Values
 
 _STEP_CHARACTERS = 200
-_CHANNELS_SHOWN = 8
 _OWN_FIELDS = frozenset({"id", "channel_values", "channel_versions", "versions_seen"})
 
 
@@ -100,7 +83,7 @@ def put_change(
         "key": checkpoint["id"],
         "step": label(metadata, checkpoint),
         "state": [
-            (channel, encoder.node(channel, value, batch))
+            (channel, encoder.node(channel, value, batch, lane=lane))
             for channel, value in checkpoint["channel_values"].items()
         ],
         "extra": {"=": _extra(checkpoint, encoder)},
@@ -116,19 +99,10 @@ def put_change(
 
 
 def _check_size(sizes: Mapping[str, int]) -> None:
-    """Raise `StateTooLarge` for a state over the cap, with the sizes of its largest channels."""
+    """Raise `StateTooLarge` for a state over the cap before it is sent; the store measures it again."""
     size, limit = sum(sizes.values()), LIMITS[Plan.OWN].run_state_bytes
-    if size <= limit:
-        return
-    largest = sorted(sizes.items(), key=lambda item: item[1], reverse=True)[:_CHANNELS_SHOWN]
-    shown = ", ".join(f"{channel} {bytes_:,}" for channel, bytes_ in largest)
-    raise StateTooLarge(
-        f"the state is {size:,} bytes; the limit is {limit:,}: keep large results elsewhere and save their ids. "
-        f"By channel: {shown}",
-        size=size,
-        limit=limit,
-        channels=dict(largest),
-    )
+    if size > limit:
+        raise run_state_too_large(size, limit, sizes)
 
 
 def writes_change(
@@ -163,7 +137,7 @@ def writes_change(
 def _extra(checkpoint: Checkpoint, encoder: Encoder) -> dict[str, Any]:
     extra: dict[str, Any] = {
         "versions": _pairs(checkpoint["channel_versions"]),
-        "seen": [(node, _pairs(versions)) for node, versions in checkpoint["versions_seen"].items()],
+        "seen": [[node, _pairs(versions)] for node, versions in checkpoint["versions_seen"].items()],
     }
     for name, value in checkpoint.items():
         if name not in _OWN_FIELDS:
@@ -171,8 +145,8 @@ def _extra(checkpoint: Checkpoint, encoder: Encoder) -> dict[str, Any]:
     return extra
 
 
-def _pairs(mapping: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    return list(mapping.items())
+def _pairs(mapping: Mapping[str, Any]) -> list[list[Any]]:
+    return list(map(list, mapping.items()))
 
 
 def label(metadata: CheckpointMetadata, checkpoint: Checkpoint) -> str:
@@ -185,36 +159,30 @@ def label(metadata: CheckpointMetadata, checkpoint: Checkpoint) -> str:
 # --- from the store -------------------------------------------------------------------------------------
 
 
-def tuple_of(entry: Entry, texts: Mapping[str, str], *, reading: Reading) -> CheckpointTuple:
+def tuple_of(entry: Entry, values: Values) -> CheckpointTuple:
     """The checkpoint tuple of an entry; every value it had, or an exception."""
-    part = texts.__getitem__
-    state = {channel: _value(channel, node, part, reading) for channel, node in entry.body.state}
-    extra: dict[str, Any] = from_json(parts.join(entry.body.extra or {"=": {}}, part))
+    state = {channel: values.value(channel, node) for channel, node in entry.body.state}
+    extra: dict[str, Any] = from_json(values.text(entry.body.extra or {"=": {}}))
     versions, seen = extra.pop("versions", ()), extra.pop("seen", ())
-    checkpoint: dict[str, Any] = {name: _decoded(value, reading) for name, value in extra.items()}
+    checkpoint: dict[str, Any] = {name: values.decoded(value) for name, value in extra.items()}
     checkpoint |= {
         "id": entry.key,
         "channel_values": state,
         "channel_versions": dict(versions),
         "versions_seen": {node: dict(pairs) for node, pairs in seen},
     }
-    plain = replace(reading, serde=METADATA_SERDE)
-    metadata = {name: _decoded(value, plain) for name, value in entry.metadata.items()}
+    metadata = {name: values.decoded_metadata(value) for name, value in entry.metadata.items()}
     return CheckpointTuple(
         config=config_of(entry.run_id, entry.lane, entry.key),
         checkpoint=cast("Checkpoint", checkpoint),
         metadata=cast("CheckpointMetadata", metadata),
         parent_config=None if entry.parent is None else config_of(entry.run_id, entry.lane, entry.parent),
-        pending_writes=pending_writes(entry.writes, texts, reading=reading),
+        pending_writes=pending_writes(entry.writes, values),
     )
 
 
 def pending_writes(
-    rows: Iterable[TaskWrites],
-    texts: Mapping[str, str],
-    *,
-    reading: Reading,
-    only: Collection[str] | None = None,
+    rows: Iterable[TaskWrites], values: Values, *, only: Collection[str] | None = None
 ) -> list[PendingWrite]:
     """Writes as LangGraph applies them: by task path, task and index; of all channels or ``only`` some.
 
@@ -228,7 +196,7 @@ def pending_writes(
             if index < 0 or place not in merged:
                 merged[place] = (channel, node)
     return [
-        (task_id, channel, _value(channel, node, texts.__getitem__, reading))
+        (task_id, channel, values.value(channel, node))
         for (_, task_id, _), (channel, node) in sorted(merged.items(), key=lambda item: item[0])
         if only is None or channel in only
     ]
@@ -237,8 +205,7 @@ def pending_writes(
 class DeltaWalk:
     """Collects, from a checkpoint's parent towards the root, what rebuilds its delta channels."""
 
-    def __init__(self, channels: Sequence[str], *, reading: Reading) -> None:
-        self._reading = reading
+    def __init__(self, channels: Sequence[str]) -> None:
         self._open = set(channels)
         self._found: dict[str, DeltaChannelHistory] = {channel: {"writes": []} for channel in channels}
 
@@ -247,29 +214,16 @@ class DeltaWalk:
         """Whether each channel has met the value it starts from."""
         return not self._open
 
-    def visit(self, entry: Entry, texts: Mapping[str, str]) -> None:
+    def visit(self, entry: Entry, values: Values) -> None:
         """Take the next ancestor: its writes come before those met so far, its value ends the walk of a channel."""
-        writes = pending_writes(entry.writes, texts, reading=self._reading, only=self._open)
+        writes = pending_writes(entry.writes, values, only=self._open)
         for write in reversed(writes):
             self._found[write[1]]["writes"].insert(0, write)
         for channel, node in entry.body.state:
             if channel in self._open:
-                self._found[channel]["seed"] = _value(channel, node, texts.__getitem__, self._reading)
+                self._found[channel]["seed"] = values.value(channel, node)
                 self._open.discard(channel)
 
     def result(self) -> dict[str, DeltaChannelHistory]:
         """What `BaseCheckpointSaver.get_delta_channel_history` promises."""
         return self._found
-
-
-def _value(channel: str, node: parts.Node, part: Callable[[str], str], reading: Reading) -> Any:
-    text = None if "=" in node else parts.join(node, part)
-    value = node["="] if text is None else from_json(text)
-    restore = reading.restore
-    if restore is not None and (text is None or MARKER in text):
-        value = replace_strings(value, MARKER, lambda pointer: restore(channel, pointer))
-    return _decoded(value, reading)
-
-
-def _decoded(value: Any, reading: Reading) -> Any:
-    return decode(value, serde=reading.serde, allow=reading.allow)

@@ -12,6 +12,7 @@ import copy
 import random
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
+from os import PathLike
 from typing import Any, Literal, Self, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -30,16 +31,20 @@ from langgraph.checkpoint.serde.types import INTERRUPT
 from runmemory_core import AccountRequired, Client, InvalidRequest
 from runmemory_core.client import StoreClient
 from runmemory_core.client.spooling import Health, SpooledStore
-from runmemory_core.operations.storage import EntriesReply
+from runmemory_core.model import MIB
+from runmemory_core.operations.storage import MAX_KNOWN, EntriesReply
 from runmemory_core.operations.tools import WouldSave
 from runmemory_langgraph import _mapping
-from runmemory_langgraph._decoding import ClassName
+from runmemory_langgraph._decoding import ClassName, Packed
 from runmemory_langgraph._encoding import Encoder, OnRedact, metadata_value
+from runmemory_langgraph._loading import Reading, Restore, Values
 from runmemory_langgraph._outbox import Outbox
+from runmemory_langgraph._remembering import Remembered
 from runmemory_langgraph._threads import DELIBERATE, Threads
 
 ADAPTER = "langgraph"
 _PAGE = 50
+_REMEMBERED_BYTES = 32 * MIB
 
 
 class RunMemorySaver(BaseCheckpointSaver[str]):
@@ -63,14 +68,14 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
 
     def __init__(
         self,
-        url: str | None = None,
+        url: str | PathLike[str] | None = None,
         *,
         api_key: str | None = None,
         client: Client | None = None,
         serde: SerializerProtocol | None = None,
         allow: Iterable[type | ClassName] = (),
         redact: bool | Literal["strict"] = True,
-        restore: _mapping.Restore | None = None,
+        restore: Restore | None = None,
         on_redact: OnRedact | None = None,
         on_error: Literal["spool", "raise"] = "spool",
         on_conflict: Literal["warn", "raise"] = "warn",
@@ -103,16 +108,17 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
         self._allow = frozenset(allow)
         self._restore = restore
         self._linear = on_conflict == "raise"
-        self._store: StoreClient = self._client.store
+        self._store: StoreClient = StoreClient(self._client, redacted=True)
         if self._client.remote and on_error == "spool" and not watch:
             self._store = SpooledStore(self._client)
         self._threads = Threads()
+        self._loaded: Remembered[Mapping[str, Packed]] = Remembered(_REMEMBERED_BYTES)
         self._encoder = Encoder(self.serde, redact=redact, on_redact=on_redact)
         self._outbox = Outbox(self._encoder, self._commit)
 
     @classmethod
-    def from_conn_string(cls, conn_string: str, **options: Any) -> RunMemorySaver:
-        """The saver for a URL, usable as it is, in ``with`` and in ``async with``."""
+    def from_conn_string(cls, conn_string: str | PathLike[str], **options: Any) -> RunMemorySaver:
+        """The saver for a URL or file, usable as it is, in ``with`` and in ``async with``."""
         return cls(conn_string, **options)
 
     def setup(self) -> None:
@@ -164,13 +170,16 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
         if self._threads.is_new(config):
             return None
         self._outbox.flush(run_id)
-        reply = self._store.fetch(run_id, lane=lane, key=key)
+        known = self._loaded.find(run_id, lane) or {}
+        reply = self._store.fetch(run_id, lane=lane, key=key, known=list(known)[-MAX_KNOWN:])
         found = None
         if reply.entry is not None:
-            found = _mapping.tuple_of(reply.entry, reply.parts, reading=self._reading)
+            values = Values(reply.parts, reading=self._reading, known=known)
+            found = _mapping.tuple_of(reply.entry, values)
+            self._loaded.keep(values.packed, values.packed_bytes, run_id, lane)
         if not lane:
-            key, pending = (reply.entry.key, found.pending_writes) if reply.entry and found else (None, None)
-            self._threads.note_loaded(run_id, key, pending or ())
+            at, pending = (reply.entry.key, found.pending_writes) if reply.entry and found else (None, None)
+            self._threads.note_loaded(run_id, at, pending or (), chosen=key is not None)
         return found
 
     def list(
@@ -212,7 +221,8 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
         return self._store.history(**query, limit=limit, cursor=cursor)
 
     def _tuples(self, page: EntriesReply) -> list[CheckpointTuple]:
-        return [_mapping.tuple_of(entry, page.parts, reading=self._reading) for entry in page.entries]
+        values = Values(page.parts, reading=self._reading)
+        return [_mapping.tuple_of(entry, values) for entry in page.entries]
 
     def get_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
@@ -221,7 +231,7 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
 
         Raises `CheckpointGone` when retention removed an ancestor that is needed.
         """
-        walk = _mapping.DeltaWalk(channels, reading=self._reading)
+        walk = _mapping.DeltaWalk(channels)
         target = self.get_tuple(config) if channels else None
         above = target.parent_config if target is not None else None
         while above is not None and not walk.done:
@@ -230,16 +240,17 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
             if not chain.entries:
                 self._store.fetch(run_id, lane=lane, key=key)  # raises if it is gone, not if it never was
                 break
+            values = Values(chain.parts, reading=self._reading)
             for entry in chain.entries:
                 if not walk.done:
-                    walk.visit(entry, chain.parts)
+                    walk.visit(entry, values)
             parent = chain.entries[-1].parent
             above = None if parent is None else _mapping.config_of(run_id, lane, parent)
         return walk.result()
 
     @property
-    def _reading(self) -> _mapping.Reading:
-        return _mapping.Reading(self.serde, self._allow, self._restore)
+    def _reading(self) -> Reading:
+        return Reading(self.serde, self._allow, self._restore)
 
     # --- writing ----------------------------------------------------------------------------------------
 
@@ -303,7 +314,9 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
         going_on = {
             change["key"]
             for change in operations
-            if change["op"] == "put" and change["metadata"].get("source") not in DELIBERATE
+            if change["op"] == "put"
+            and change["metadata"].get("source") not in DELIBERATE
+            and not self._threads.travels(run_id, change.get("parent"))
         }
         reply = self._store.commit(
             run_id, ADAPTER, operations=operations, parts=texts, linear=self._linear and bool(going_on)
@@ -323,6 +336,7 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
         """Delete a thread with everything in it; late writes to it are refused for 7 days."""
         self._outbox.flush(str(thread_id))
         self._encoder.forget(str(thread_id))
+        self._loaded.forget(str(thread_id))
         self._threads.forget(str(thread_id))
         self._store.delete_run(str(thread_id))
 

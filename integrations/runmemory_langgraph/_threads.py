@@ -23,6 +23,7 @@ from runmemory_langgraph._mapping import place_of
 logger = logging.getLogger("runmemory")
 
 REMEMBERED_THREADS = 1_000
+REMEMBERED_ROOTS = 10_000
 _GOES_ON = "loop"
 DELIBERATE = frozenset({"update", "fork"})
 """Sources of checkpoints that leave the latest one on purpose: `update_state` and time travel."""
@@ -32,11 +33,38 @@ DELIBERATE = frozenset({"update", "fork"})
 class _Thread:
     made: dict[str, str] = field(default_factory=dict[str, str])
     """The latest key put to each namespace since the thread was loaded."""
-    last_put: str | None = None
     asked: set[str] = field(default_factory=set[str])
     """Checkpoints at which a person is asked."""
     stopped_at: str | None = None
     """The root checkpoint at which an earlier attempt stopped, as far as it looks."""
+    chosen: str | None = None
+    """The root checkpoint that was asked for by its id: going on from it is time travel."""
+
+
+class _RootsPut:
+    """The root checkpoints that this process put, whichever saver of it did: none of them outlived its process.
+
+    Continued here, a thread that ends in one was not stopped by a crash. That is all there is to go by: LangGraph
+    stores the same checkpoint for a stop at ``interrupt_before`` and for a process that is killed there.
+    """
+
+    def __init__(self) -> None:
+        self._keys: OrderedDict[str, None] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def add(self, key: str, *, parent: str | None) -> None:
+        """``key`` follows ``parent``, which nobody will find as the latest any more."""
+        with self._lock:
+            self._keys.pop(parent or "", None)
+            self._keys[key] = None
+            while len(self._keys) > REMEMBERED_ROOTS:
+                self._keys.popitem(last=False)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._keys
+
+
+_roots_put = _RootsPut()
 
 
 class Threads:
@@ -47,15 +75,20 @@ class Threads:
         self._threads: OrderedDict[str, _Thread] = OrderedDict()
         self._warned: set[tuple[str, str]] = set()
 
-    def note_loaded(self, run_id: str, key: str | None, pending: Iterable[PendingWrite]) -> None:
-        """The latest root checkpoint was read: an invocation may begin."""
+    def note_loaded(
+        self, run_id: str, key: str | None, pending: Iterable[PendingWrite], *, chosen: bool
+    ) -> None:
+        """The latest root checkpoint was read, or a ``chosen`` one: an invocation may begin."""
         channels = {channel for _, channel, _ in pending}
         with self._lock:
             thread = self._of(run_id)
             thread.made.clear()
             thread.asked.clear()
+            thread.chosen = key if chosen else None
+            if chosen:
+                return
             # Reading a thread that this process is working on is no sign of a stop, unless a node failed.
-            stopped = key is not None and (key != thread.last_put or ERROR in channels)
+            stopped = key is not None and (key not in _roots_put or ERROR in channels)
             thread.stopped_at = key if stopped and INTERRUPT not in channels else None
 
     def note_put(self, run_id: str, lane: str, key: str, *, parent: str | None, source: str) -> bool:
@@ -73,8 +106,17 @@ class Threads:
             if lane != "":
                 return False
             restart = source == _GOES_ON and parent is not None and parent == thread.stopped_at
-            thread.last_put, thread.stopped_at = key, None
+            thread.stopped_at = None
+            _roots_put.add(key, parent=parent)
             return restart
+
+    def travels(self, run_id: str, parent: str | None) -> bool:
+        """Whether what follows ``parent`` leaves the latest checkpoint on purpose.
+
+        Newer versions of LangGraph begin time travel with a checkpoint of source ``fork``; 1.0 just goes on.
+        """
+        with self._lock:
+            return parent is not None and self._of(run_id).chosen == parent
 
     def note_question(self, run_id: str, key: str) -> None:
         """A task at this checkpoint waits for a person; its put may come later."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from os import PathLike
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -36,7 +37,7 @@ class WatchingSaver(RunMemorySaver):
 
     def __init__(
         self,
-        url: str | None = None,
+        url: str | PathLike[str] | None = None,
         *,
         local: BaseCheckpointSaver[Any] | None = None,
         on_preview: Callable[[WouldSave], object] | None = None,

@@ -16,7 +16,7 @@ from runmemory_core import __version__
 from runmemory_core.cli import keeping, looking, output
 from runmemory_core.cli.doctor import doctor
 from runmemory_core.errors import RunMemoryError
-from runmemory_core.model import DEFAULT_ACCOUNT, Plan
+from runmemory_core.model import DEFAULT_ACCOUNT, SUMMARY, Plan
 
 _FAILED = 1
 _INTERRUPTED = 130
@@ -44,9 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="runmemory", description="Checkpoints for long agent runs: crashed at step 7, resume at step 8."
-    )
+    parser = argparse.ArgumentParser(prog="runmemory", description=SUMMARY)
     parser.add_argument("--version", action="version", version=f"runmemory {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for_programs = argparse.ArgumentParser(add_help=False)
@@ -99,6 +97,18 @@ def _add_keeping(commands: Any, for_programs: argparse.ArgumentParser) -> None:
     speaking.set_defaults(command=keeping.mcp)
 
     parents = [place, for_programs]
+    _add_keys(commands, parents)
+    sweeping = commands.add_parser("sweep", parents=parents, help="remove what has expired")
+    sweeping.add_argument(
+        "--runs-older-than",
+        type=int,
+        metavar="DAYS",
+        help="remove runs of every account that were silent so long",
+    )
+    sweeping.set_defaults(command=keeping.sweep)
+
+
+def _add_keys(commands: Any, parents: list[argparse.ArgumentParser]) -> None:
     keys = commands.add_parser("keys", help="API keys of a service").add_subparsers(
         metavar="ACTION", required=True
     )
@@ -108,19 +118,11 @@ def _add_keeping(commands: Any, for_programs: argparse.ArgumentParser) -> None:
     issuing.add_argument("--plan", choices=plans, default=Plan.OWN.value, help="what it may do")
     issuing.add_argument("--label", default="", help="what it is for, in your words")
     issuing.add_argument(
-        "--url", help="where programs reach the service; by default where serve would listen"
+        "--url",
+        help="where programs reach the service; by default RUNMEMORY_PUBLIC_URL, else where serve would listen",
     )
     issuing.set_defaults(command=keeping.issue)
     keys.add_parser("list", parents=parents, help="all keys").set_defaults(command=keeping.list_all)
     revoking = keys.add_parser("revoke", parents=parents, help="make a key worthless, within seconds")
     revoking.add_argument("key_id", metavar="KEY_ID")
     revoking.set_defaults(command=keeping.revoke)
-
-    sweeping = commands.add_parser("sweep", parents=parents, help="remove what has expired")
-    sweeping.add_argument(
-        "--runs-older-than",
-        type=int,
-        metavar="DAYS",
-        help="remove runs of every account that were silent so long",
-    )
-    sweeping.set_defaults(command=keeping.sweep)

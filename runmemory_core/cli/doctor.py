@@ -13,9 +13,14 @@ from typing import Any, NamedTuple
 from runmemory_core import __version__
 from runmemory_core.cli import output
 from runmemory_core.client import Client
+from runmemory_core.client._connect import spool_folder
+from runmemory_core.client._spooled import waiting
 from runmemory_core.errors import RunMemoryError
+from runmemory_core.model import DAY_MS
+from runmemory_core.policy.times import rfc3339
 from runmemory_core.service.settings import variables
 from runmemory_core.store import Tx, open_store
+from runmemory_core.store.clock import wall_clock_ms
 
 _EXTRAS = {
     "cli": ("rich",),
@@ -35,7 +40,7 @@ class Finding(NamedTuple):
 
 def doctor(chosen: argparse.Namespace) -> None:
     """Print the findings; raises `RunMemoryError` when one of them is bad."""
-    findings = [*_surroundings(), *_place(chosen.url)]
+    findings = [*_surroundings(), *_waiting(), *_place(chosen.url)]
     if chosen.json:
         output.data({"findings": [finding._asdict() for finding in findings]})
     else:
@@ -54,6 +59,28 @@ def _surroundings() -> Iterator[Finding]:
         absent = f'not installed: pip install "runmemory[{extra}]"'
         yield Finding(f"extra {extra}", None, absent if missing else "installed")
     yield Finding("environment", None, ", ".join(variables()) or "no RUNMEMORY_ variable is set")
+
+
+def _waiting() -> Iterator[Finding]:
+    """What adapters could not send to a service, file by file: never what is in it."""
+    for path in sorted(spool_folder().glob("*.db")):
+        try:
+            store = open_store(f"sqlite:///{path}")
+            try:
+                runs, checkpoints, since = store.read(waiting)
+            finally:
+                store.close()
+        except RunMemoryError as error:
+            yield Finding("waiting", False, f"{path}: {error.detail}")
+            continue
+        if runs:
+            days = (wall_clock_ms() - since) // DAY_MS
+            yield Finding(
+                "waiting",
+                None,
+                f"{path}: {checkpoints:,} checkpoints of {runs:,} runs since {output.second(rfc3339(since))} UTC "
+                f"({days:,} days): the next program sends them that saves with the same URL and key",
+            )
 
 
 def _place(url: str | None) -> Iterator[Finding]:

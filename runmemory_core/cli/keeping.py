@@ -5,18 +5,18 @@ from __future__ import annotations
 import argparse
 import logging
 import re
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from runmemory_core.cli import output
-from runmemory_core.client._connect import file_url, own_file
+from runmemory_core.client._connect import default_url, file_url, own_file
 from runmemory_core.engine.keys import issue_key, list_keys, revoke_key
 from runmemory_core.engine.sweeping import sweep_all
 from runmemory_core.errors import InvalidRequest
-from runmemory_core.model import DAY_MS, LIMITS, Limits, Plan
+from runmemory_core.model import DAY_MS, HOSTED_URL, LIMITS, Limits, Plan
 from runmemory_core.policy.secret_formats import masked_url
 from runmemory_core.policy.times import rfc3339
 from runmemory_core.service.keys import digest, id_of, new_key
@@ -45,13 +45,16 @@ def serve(chosen: argparse.Namespace) -> None:
 def mcp(chosen: argparse.Namespace) -> None:
     """Speak MCP on stdin and stdout until stdin ends; what is stored is this machine's own file."""
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
-    settings = _settings(chosen)
-    if chosen.database is None and "RUNMEMORY_URL" in variables():
+    logging.getLogger("runmemory").setLevel(logging.INFO)  # which file it is, once
+    elsewhere = next((name for name in ("RUNMEMORY_URL", "RUNMEMORY_API_KEY") if name in variables()), None)
+    if chosen.database is None and elsewhere is not None:
         raise InvalidRequest(
-            "RUNMEMORY_URL is set, and this command saves to a file of this machine: give the MCP client the "
-            "service's own address, RUNMEMORY_URL with /mcp, or name --database here",
-            pointers={"/database": "not named while RUNMEMORY_URL is set"},
+            f"{elsewhere} is set, so programs save to a service, and this command saves to a file of this machine: "
+            f"give the MCP client the service's own address with /mcp ({HOSTED_URL}/mcp where none is named), or "
+            "name --database here",
+            pointers={"/database": f"not named while {elsewhere} is set"},
         )
+    settings = _settings(chosen, default_database=default_url)
     try:
         from runmemory_core.service import mcp_stdio  # noqa: PLC0415 - needs the mcp extra
     except ImportError as error:
@@ -74,7 +77,7 @@ def issue(chosen: argparse.Namespace) -> None:
         output.data({"key": key, "plan": plan.value, **made})
         return
     output.line(f"API key {made['key_id']} of account {chosen.account}, plan {plan.value}, shown only now:\n")
-    output.line(f"export RUNMEMORY_URL={chosen.url or _listening(settings)}")
+    output.line(f"export RUNMEMORY_URL={chosen.url or settings.public_url or _listening(settings)}")
     output.line(f"export RUNMEMORY_API_KEY={key}")
 
 
@@ -144,10 +147,13 @@ def _at_most(limits: Limits, kept_for_ms: int) -> Limits:
     return replace(limits, kept_for_ms=kept_for_ms if planned is None else min(planned, kept_for_ms))
 
 
-def _settings(chosen: argparse.Namespace, **more: Any) -> Settings:
-    settings = from_environment(
-        database=chosen.database, default_database=lambda: file_url(own_file()), **more
-    )
+def _settings(
+    chosen: argparse.Namespace,
+    *,
+    default_database: Callable[[], str] = lambda: file_url(own_file()),
+    **more: Any,
+) -> Settings:
+    settings = from_environment(database=chosen.database, default_database=default_database, **more)
     return replace(settings, database=file_url(settings.database))
 
 

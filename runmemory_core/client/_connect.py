@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runmemory_core.errors import InvalidRequest
-from runmemory_core.model import Caller
+from runmemory_core.model import HOSTED_URL, Caller
 from runmemory_core.policy.secret_formats import masked_url
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from runmemory_core.transports import AsyncTransport, Transport
     from runmemory_core.transports.wires import Wire
 
-HOSTED_URL = "https://memory.cloudforbots.com"
 _MCP = "mcp+"
 logger = logging.getLogger("runmemory")
 
@@ -71,28 +70,34 @@ def target(
     if url.startswith("sqlite:"):
         kept_for_ms = None if expire_after is None else int(expire_after.total_seconds() * 1_000)
         caller = replace(caller, limits=replace(caller.limits, keep=keep, kept_for_ms=kept_for_ms))
-    elif url.startswith(_MCP) and not re.match(r"mcp\+https?://[^/]+(/.*)?/mcp/?$", url):
-        raise InvalidRequest(
-            f"{masked_url(url)!r} is no MCP address of a service: it looks like mcp+https://host/mcp",
-            pointers={"/url": "not an MCP address"},
-        )
-    elif not re.match(r"(mcp\+)?https?://[^/]", url):
-        raise InvalidRequest(
-            f"cannot tell what {masked_url(url)!r} is: use https://host, or a file as in "
-            "sqlite:///relative.db, sqlite:////absolute.db, ./relative.db or /absolute.db",
-            pointers={"/url": "unknown scheme"},
-        )
-    elif keep is not None or expire_after is not None:
+        return Target(url.rstrip("/"), api_key, timeout_seconds, caller)
+    _check_remote(url)
+    if keep is not None or expire_after is not None:
         raise InvalidRequest(
             "keep and expire_after are the service's to decide: they can be set for an embedded store only",
             pointers={"/keep": "embedded only"},
         )
-    elif not redacts:
+    if not redacts:
         raise InvalidRequest(
             "redacts=False is for an embedded store only: secrets must not leave this machine in clear",
             pointers={"/redacts": "embedded only"},
         )
     return Target(url.rstrip("/"), api_key, timeout_seconds, caller)
+
+
+def _check_remote(url: str) -> None:
+    """Raise `InvalidRequest` for what is no address of a service."""
+    if url.startswith(_MCP) and not re.match(r"mcp\+https?://[^/]+(/.*)?/mcp/?$", url):
+        raise InvalidRequest(
+            f"{masked_url(url)!r} is no MCP address of a service: it looks like mcp+https://host/mcp",
+            pointers={"/url": "not an MCP address"},
+        )
+    if not re.match(r"(mcp\+)?https?://[^/]", url):
+        raise InvalidRequest(
+            f"cannot tell what {masked_url(url)!r} is: use https://host, or a file as in "
+            "sqlite:///relative.db, sqlite:////absolute.db, ./relative.db or /absolute.db",
+            pointers={"/url": "unknown scheme"},
+        )
 
 
 def file_url(place: str | os.PathLike[str]) -> str:
@@ -154,10 +159,13 @@ def own_file() -> Path:
 
 def spool_file(where: Target) -> Path:
     """Where writes for a service wait while it is away: a file for each URL and key, so that accounts never mix."""
-    import platformdirs  # noqa: PLC0415 - as above
-
     name = sha256(f"{where.url}\0{where.api_key or ''}".encode()).hexdigest()[:24]
-    return Path(platformdirs.user_data_dir("runmemory", appauthor=False)) / "spool" / f"{name}.db"
+    return spool_folder() / f"{name}.db"
+
+
+def spool_folder() -> Path:
+    """Where the files lie in which writes wait for services."""
+    return own_file().with_name("spool")
 
 
 @cache

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,12 +14,33 @@ except ImportError:  # Windows
     fcntl = None
 
 
+_open: set[int] = set()
+"""Descriptors of lock files: a forked child shares them, and would hold on to what its parent lets go of."""
+
+
 @contextmanager
 def locked(path: Path, *, wait: bool) -> Generator[bool]:
     """Hold the lock at ``path``; with ``wait`` off, yields whether it was free."""
     with path.open("a") as file:
         path.chmod(0o600)
-        yield _acquire(file.fileno(), wait=wait)
+        descriptor = file.fileno()
+        _open.add(descriptor)
+        try:
+            yield _acquire(descriptor, wait=wait)
+        finally:
+            _open.discard(descriptor)
+
+
+def _let_go() -> None:
+    """Put the null device in place of each: closing it would free its number, which its file object closes later."""
+    with Path(os.devnull).open() as nothing:
+        for descriptor in _open:
+            os.dup2(nothing.fileno(), descriptor)
+    _open.clear()
+
+
+if sys.platform != "win32":  # which has no fork
+    os.register_at_fork(after_in_child=_let_go)
 
 
 def _acquire(descriptor: int, *, wait: bool) -> bool:

@@ -41,6 +41,12 @@ def run_ids(tx: Tx) -> list[str]:
     return [row["run_id"] for row in tx.all("runs_since", account_id=account_id, since=0)]
 
 
+def waiting(tx: Tx) -> tuple[int, int, int]:
+    """How many runs have something to send, how many checkpoints, and since when the first of them waits."""
+    rows = tx.all("runs_since", account_id=_account(tx), since=0)
+    return len(rows), sum(row["kept"] for row in rows), min((row["created_at"] for row in rows), default=0)
+
+
 def read_run(tx: Tx, run_id: str) -> SpooledRun:
     """Everything a run has to send."""
     run = tx.one("run", account_id=_account(tx), run_id=run_id)
@@ -51,8 +57,8 @@ def read_run(tx: Tx, run_id: str) -> SpooledRun:
     writes: dict[tuple[str, str], list[Change]] = {}
     for row in tx.all("run_writes", **ids):
         place = (row["lane_name"], row["key"])
-        change = {"op": "writes", "lane": place[0], "key": place[1], **from_json(unpack(row["body"]))}
-        writes.setdefault(place, []).append(change)
+        change = {"op": "writes", "lane": place[0], "key": place[1]}
+        writes.setdefault(place, []).extend(change | task for task in from_json(unpack(row["body"])))
     puts: list[list[Change]] = []
     attempt = 1
     for row in tx.all("run_checkpoints", **ids):

@@ -73,6 +73,11 @@ class AsyncClient:
         return self._transport.remote
 
     @property
+    def redacts(self) -> bool:
+        """Whether what is saved is looked through for secrets first."""
+        return self._redacts
+
+    @property
     def has_key(self) -> bool:
         """Whether calls carry an API key."""
         return self._target.api_key is not None
@@ -177,10 +182,15 @@ class AsyncClient:
 
 
 class AsyncStoreClient:
-    """What adapters use; see `runmemory_core.operations.storage` for shapes. Values are redacted by the adapter."""
+    """What adapters use; see `runmemory_core.operations.storage` for shapes.
 
-    def __init__(self, client: AsyncClient) -> None:
+    ``redacted`` says that the adapter removes secrets itself: an embedded store does not look for them again, a service
+    always does.
+    """
+
+    def __init__(self, client: AsyncClient, *, redacted: bool = False) -> None:
         self._client = client
+        self._redacts = client.redacts and not redacted
 
     async def claim(self, run_id: str, adapter: str, *, idempotency_key: str | None = None) -> ClaimReply:
         """Raise and return the attempt of an adapter's run."""
@@ -200,8 +210,13 @@ class AsyncStoreClient:
         """Record changes in order, all or nothing; `CommitReply.missing` names parts to send along again."""
         return await self._ask(CommitReply, "commit", _arguments(locals()))
 
-    async def fetch(self, run_id: str, *, lane: str = "", key: str | None = None) -> FetchReply:
-        """One checkpoint with writes and parts, the lane's latest without ``key``; raises `CheckpointGone`."""
+    async def fetch(
+        self, run_id: str, *, lane: str = "", key: str | None = None, known: Sequence[str] | None = None
+    ) -> FetchReply:
+        """One checkpoint with writes and parts but the ``known`` ones, the lane's latest without ``key``.
+
+        Raises `CheckpointGone`.
+        """
         return await self._ask(FetchReply, "fetch", _arguments(locals()))
 
     async def history(
@@ -245,5 +260,5 @@ class AsyncStoreClient:
 
     async def _ask(self, model: type[ReplyModel], name: str, arguments: Mapping[str, Any]) -> ReplyModel:
         return await self._client.send(
-            model, make_call(name, arguments, remote=self._client.remote, redacts=False)
+            model, make_call(name, arguments, remote=self._client.remote, redacts=self._redacts)
         )

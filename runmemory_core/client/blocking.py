@@ -73,6 +73,11 @@ class Client:
         return self._transport.remote
 
     @property
+    def redacts(self) -> bool:
+        """Whether what is saved is looked through for secrets first."""
+        return self._redacts
+
+    @property
     def has_key(self) -> bool:
         """Whether calls carry an API key."""
         return self._target.api_key is not None
@@ -177,10 +182,15 @@ class Client:
 
 
 class StoreClient:
-    """What adapters use; see `runmemory_core.operations.storage` for shapes. Values are redacted by the adapter."""
+    """What adapters use; see `runmemory_core.operations.storage` for shapes.
 
-    def __init__(self, client: Client) -> None:
+    ``redacted`` says that the adapter removes secrets itself: an embedded store does not look for them again, a service
+    always does.
+    """
+
+    def __init__(self, client: Client, *, redacted: bool = False) -> None:
         self._client = client
+        self._redacts = client.redacts and not redacted
 
     def claim(self, run_id: str, adapter: str, *, idempotency_key: str | None = None) -> ClaimReply:
         """Raise and return the attempt of an adapter's run."""
@@ -200,8 +210,13 @@ class StoreClient:
         """Record changes in order, all or nothing; `CommitReply.missing` names parts to send along again."""
         return self._ask(CommitReply, "commit", _arguments(locals()))
 
-    def fetch(self, run_id: str, *, lane: str = "", key: str | None = None) -> FetchReply:
-        """One checkpoint with writes and parts, the lane's latest without ``key``; raises `CheckpointGone`."""
+    def fetch(
+        self, run_id: str, *, lane: str = "", key: str | None = None, known: Sequence[str] | None = None
+    ) -> FetchReply:
+        """One checkpoint with writes and parts but the ``known`` ones, the lane's latest without ``key``.
+
+        Raises `CheckpointGone`.
+        """
         return self._ask(FetchReply, "fetch", _arguments(locals()))
 
     def history(
@@ -240,4 +255,6 @@ class StoreClient:
         return self._ask(CountReply, "prune", _arguments(locals()))
 
     def _ask(self, model: type[ReplyModel], name: str, arguments: Mapping[str, Any]) -> ReplyModel:
-        return self._client.send(model, make_call(name, arguments, remote=self._client.remote, redacts=False))
+        return self._client.send(
+            model, make_call(name, arguments, remote=self._client.remote, redacts=self._redacts)
+        )

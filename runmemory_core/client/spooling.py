@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from runmemory_core.client._both import Both
 from runmemory_core.client._calls import ReplyModel, make_call, read_reply
 from runmemory_core.client._file_lock import locked
 from runmemory_core.client._spooled import (
@@ -39,7 +40,8 @@ from runmemory_core.errors import (
 )
 from runmemory_core.model import MIB, Caller
 from runmemory_core.operations.calls import Call
-from runmemory_core.operations.storage import CommitReply, CountReply, Fetch, FetchReply
+from runmemory_core.operations.storage import CommitReply, CountReply, Entry, Fetch, FetchReply
+from runmemory_core.store._forks import around_forks
 
 if TYPE_CHECKING:
     from runmemory_core.store import Store
@@ -50,6 +52,7 @@ SPOOL_BYTES = 256 * MIB
 FIRST_PAUSE_SECONDS = 5.0
 LONGEST_PAUSE_SECONDS = 60.0
 _WARNED_SHARE = 0.8
+_LISTED = {"history": Both.history, "chain": Both.chain}
 _ROUNDS = 4
 """Of asking what is missing: nodes, pages, what is inside pages, and once more."""
 
@@ -85,7 +88,7 @@ class SpooledStore(StoreClient):
         self._limit_bytes = limit_bytes
         self._first_pause = self._pause = pause_seconds
         self._retry_at = 0.0
-        self._state = threading.Lock()
+        self._unlock()
         self._health = Health(spool=str(self._path))
         self._accepted = False
         self._opened: Store | None = None
@@ -95,6 +98,7 @@ class SpooledStore(StoreClient):
         self._pruned: set[str] = set()
         self._may_hold = True
         self._closed = False
+        around_forks(after_in_child=self._unlock)
 
     @property
     def health(self) -> Health:
@@ -128,6 +132,9 @@ class SpooledStore(StoreClient):
         try:
             self._replay(wait=True)
         except OverQuota:
+            if (listed := _LISTED.get(name)) and (store := self._spool(create=False)) is not None:
+                found = listed(self._both(store), call.request.model_dump())
+                return model.model_validate(found.model_dump())
             if (run_id := getattr(call.request, "run_id", None)) is None or self._waits(run_id):
                 raise
         return self._reach(model, call)
@@ -236,7 +243,9 @@ class SpooledStore(StoreClient):
             self._raise_refusal(request.run_id)
             return self._reach(model, call)
         except OverQuota:
-            return self._newest(model, call)  # reads are free: both places can say what they hold
+            if (store := self._spool(create=False)) is None:
+                raise
+            return model.model_validate(self._both(store).fetch(request.model_dump()).model_dump())
         except RunMemoryError as error:
             if not isinstance(error, Unavailable | StoreError) and type(error) is not RunMemoryError:
                 raise
@@ -247,22 +256,19 @@ class SpooledStore(StoreClient):
                 raise
             return model.model_validate(kept.model_dump())
 
-    def _newest(self, model: type[ReplyModel], call: Call) -> ReplyModel:
-        """The newer of what the service and the spool hold, with the writes that wait for it."""
-        store = self._spool(create=False)
-        theirs = self._client.send(FetchReply, call)
-        ours = FetchReply() if store is None else self._locally(FetchReply, call, store)
-        newer = (
-            ours if theirs.entry is None or (ours.entry and ours.entry.key >= theirs.entry.key) else theirs
-        )
-        if store is not None and newer is theirs and (entry := theirs.entry) is not None:
-            ahead, texts = store.read(
-                partial(writes_ahead, run_id=entry.run_id, lane=entry.lane, key=entry.key)
-            )
-            writes = [*(each.model_dump() for each in entry.writes), *ahead]
-            entry = entry.model_copy(update={"writes": writes})
-            newer = FetchReply.model_validate({"entry": entry.model_dump(), "parts": theirs.parts | texts})
-        return model.model_validate(newer.model_dump())
+    def _both(self, store: Store) -> Both:
+        """Reads of what is in the service and in the spool: they are free, so that both can answer over quota."""
+
+        def service(model: type[ReplyModel], name: str, arguments: Mapping[str, Any]) -> ReplyModel:
+            return self._client.send(model, make_call(name, arguments, remote=True, redacts=False))
+
+        def spool(model: type[ReplyModel], name: str, arguments: Mapping[str, Any]) -> ReplyModel:
+            return self._locally(model, make_call(name, arguments, remote=False), store)
+
+        def ahead(entry: Entry) -> tuple[list[Any], dict[str, str]]:
+            return store.read(partial(writes_ahead, run_id=entry.run_id, lane=entry.lane, key=entry.key))
+
+        return Both(service, spool, ahead)
 
     def _waits(self, run_id: str) -> bool:
         store = self._spool(create=False)
@@ -336,6 +342,10 @@ class SpooledStore(StoreClient):
             )
 
     # --- the spool itself -------------------------------------------------------------------------------
+
+    def _unlock(self) -> None:
+        """Begin with a lock that nobody holds: the thread that might let go of it is not in a forked child."""
+        self._state = threading.Lock()
 
     def _spool(self, *, create: bool) -> Store | None:
         with self._state:

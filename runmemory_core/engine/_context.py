@@ -204,3 +204,9 @@ def remember(
             bytes=state_bytes,
             now=at.now,
         )
+
+
+def set_status(at: Context, run: Any, status: str) -> None:
+    """Set the run's status if it changed: the index that it stands in need not be written otherwise."""
+    if status != run["status"]:
+        at.tx.run("set_status", account_id=at.account_id, run=run["run"], status=status)

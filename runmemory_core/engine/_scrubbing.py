@@ -55,7 +55,7 @@ def _extra(node: parts.Node) -> parts.Node:
     """Maps of versions are kept as lists of pairs, because the names in them are data: only members are judged."""
     value = node.get("=")
     if not isinstance(value, dict):
-        return node
+        return _node("", node)
     members = cast("dict[str, Any]", value)
     return {
         "=": {name: inner if name in _VERSIONS else _value(name, inner) for name, inner in members.items()}

@@ -104,10 +104,11 @@ def _node(body: str) -> parts.Node:
 def nodes_of(body: str) -> list[parts.Node]:
     """The nodes in the body of a checkpoint or of writes."""
     value = from_json(body)
+    if isinstance(value, list):
+        tasks = cast("list[dict[str, Any]]", value)
+        return [node for task in tasks for _, _, node in task["writes"]]
     if "state" in value:
         return [{"o": value["state"]}, value.get("extra") or {}]
-    if "writes" in value:
-        return [node for _, _, node in value["writes"]]
     return [value]
 
 

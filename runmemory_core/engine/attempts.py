@@ -103,17 +103,23 @@ def begin_attempt(at: Context, run: Any, *, anew: bool, base_seq: int | None = N
         at.tx.run("clear_asked", **ids, limit=ALL_ROWS)
     before, run = run, at.run(run["run_id"])
     record_attempt(at, run, restart=restart, before=before)
-    at.tx.run("forget_attempts", **ids, through=run["attempt"] - at.caller.limits.attempts_kept)
     return run
+
+
+def claim_run(at: Context, run: Any, *, restart: bool) -> int:
+    """The number of the next attempt of an adapter's run; what the run stands at stays as it is."""
+    attempt = int(at.tx.give("claim_run", account_id=at.account_id, run=run["run"], now=at.now)["attempt"])
+    record_attempt(at, at.run(run["run_id"]), restart=restart, before=run)
+    return attempt
 
 
 def record_attempt(at: Context, run: Any, *, restart: bool = False, before: Any = None) -> None:
     """Record how the run's attempt began and, after a restart, what the one ``before`` left."""
-    last = at.tx.one("latest_checkpoint", account_id=at.account_id, run=run["run"]) if restart else None
+    ids = {"account_id": at.account_id, "run": run["run"]}
+    last = at.tx.one("latest_checkpoint", **ids) if restart else None
     at.tx.run(
         "add_attempt",
-        account_id=at.account_id,
-        run=run["run"],
+        **ids,
         attempt=run["attempt"],
         generation=run["generation"],
         now=at.now,
@@ -128,6 +134,7 @@ def record_attempt(at: Context, run: Any, *, restart: bool = False, before: Any 
         handed_ms=run["worked_ms"],
         found=before["status"] if before is not None else None,
     )
+    at.tx.run("forget_attempts", **ids, through=run["attempt"] - at.caller.limits.attempts_kept)
 
 
 def _lost_ms(at: Context, before: Any, last: Any) -> int | None:

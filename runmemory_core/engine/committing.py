@@ -18,11 +18,13 @@ from runmemory_core.engine._context import (
     check_tombstone,
     find_replay,
     remember,
+    set_status,
 )
 from runmemory_core.engine._marks import Marks
+from runmemory_core.engine._measuring import Sizes, check_states, measured, named
 from runmemory_core.engine._scrubbing import nodes_of_change, scrubbed
 from runmemory_core.engine._states import collect_parts, drop_call_lanes, trim_lane
-from runmemory_core.engine.attempts import begin_run
+from runmemory_core.engine.attempts import begin_run, claim_run, record_attempt
 from runmemory_core.errors import InvalidJson, InvalidRequest, SeqConflict, StateTooLarge
 from runmemory_core.model import Reply
 from runmemory_core.operations.calls import Call
@@ -44,13 +46,12 @@ def claim(at: Context, call: Call) -> Reply:
         return {"run_id": request.run_id, "attempt": int(recorded["number"])}
     if run is None:
         run = begin_run(at, request.run_id, adapter=request.adapter)
+        record_attempt(at, run)
         attempt = int(run["attempt"])
     else:
         check_tombstone(run, begins_anew=False)
         admission.check_owner(request.run_id, run["adapter"], request.adapter)
-        attempt = int(
-            at.tx.give("claim_run", account_id=at.account_id, run=run["run"], now=at.now)["attempt"]
-        )
+        attempt = claim_run(at, run, restart=run["status"] in ("running", "failed"))
     remember(at, call, run=run["run"], number=attempt, body=body)
     return {"run_id": request.run_id, "attempt": attempt}
 
@@ -74,13 +75,15 @@ def commit(at: Context, call: Call) -> Reply:
         admission.check_unknown(request.run_id, request.attempt)
     _check_parts(at, request)
     request = scrubbed(request) if call.redacts else request
-    if missing := _missing(at, run, request):
+    sizes, missing = measured(at, run, request)
+    if missing:
         return {"missing": missing}
+    check_states(request, sizes, at.caller.limits.run_state_bytes)
     heads, forks = _heads(at, run, request)
     at.check_quota()
     if run is None or run["deleted_at"] is not None:
         run = begin_run(at, request.run_id, adapter=request.adapter)
-    reply: Reply = {"seqs": _record(at, run, request, heads, marks)}
+    reply: Reply = {"seqs": _record(at, run, request, heads, marks=marks, sizes=sizes)}
     if forks:
         reply["forks"] = forks
     return _answer(at, reply)
@@ -170,27 +173,6 @@ def _check_texts(request: Commit) -> None:
             ) from None
 
 
-def _named(request: Commit) -> set[str]:
-    """The addresses that the changes name, those inside the pages they bring among them."""
-    nodes = [node for change in request.operations for node in nodes_of_change(change)]
-    named = {address for node in nodes for address in parts.direct_addresses(node)}
-    pages = {address for node in nodes for address in parts.pages(node)}
-    for page in pages & request.parts.keys():
-        named.update(parts.page_addresses(request.parts[page]))
-    return named
-
-
-def _missing(at: Context, run: Any, request: Commit) -> list[str]:
-    """Addresses that are neither in the commit nor in the store."""
-    needed = _named(request) - request.parts.keys()
-    if needed and run is not None and run["deleted_at"] is None:
-        rows = at.tx.all(
-            "present_parts", account_id=at.account_id, run=run["run"], addresses=write(list(needed))
-        )
-        needed.difference_update(row["address"] for row in rows)
-    return sorted(needed)
-
-
 def _heads(at: Context, run: Any, request: Commit) -> tuple[dict[str, str | None], list[str]]:
     """The latest key of each lane that is put to, and the new keys that do not continue it."""
     heads: dict[str, str | None] = {}
@@ -221,14 +203,22 @@ def _heads(at: Context, run: Any, request: Commit) -> tuple[dict[str, str | None
 
 
 def _record(
-    at: Context, run: Any, request: Commit, heads: dict[str, str | None], marks: Marks
+    at: Context, run: Any, request: Commit, heads: dict[str, str | None], *, marks: Marks, sizes: Sizes
 ) -> dict[str, int]:
     ids = {"account_id": at.account_id, "run": run["run"]}
     # What only a scrubbed value named is not kept.
-    for address in _named(request) & request.parts.keys():
-        at.tx.run("add_part", **ids, address=address, body=pack(request.parts[address]))
+    for address in named(request) & request.parts.keys():
+        at.tx.run(
+            "add_part",
+            **ids,
+            address=address,
+            bytes=sizes.texts[address],
+            list_bytes=sizes.pages.get(address),
+            body=pack(request.parts[address]),
+        )
     lanes: dict[str, int] = {}
     evicted: dict[str, str] = {}
+    results: dict[tuple[int, str], list[tuple[str, str]]] = {}
     seqs: dict[str, int] = {}
     seq, status = run["seq"], run["status"]
     for change in request.operations:
@@ -243,45 +233,62 @@ def _record(
             # Nothing would ever collect what comes late for a checkpoint that retention removed.
             late = change.key <= evicted[change.lane]
             if not late or at.tx.one("seq_by_key", **ids, name=change.lane, key=change.key) is not None:
-                _add_writes(at, ids, lane, change)
+                results.setdefault((lane, change.key), []).append(_result(change))
         else:
             head = heads[change.lane]
             placed = _put(
-                at, ids, lane, change, run=run, next_seq=seq + 1, is_new=head is None or change.key > head
+                at,
+                ids,
+                lane,
+                change,
+                run=run,
+                state_bytes=sizes.of({"o": change.state}),
+                next_seq=seq + 1,
+                is_new=head is None or change.key > head,
             )
             seqs[change.key] = placed
             seq = max(seq, placed)
         status = change.status or status
+    for (lane, key), added in results.items():
+        _add_writes(at, ids | {"lane": lane, "key": key}, added)
     marked = {**marks.after(run), "kept_for_ms": at.own_term_ms}
-    at.tx.run("advance_adapter_run", **ids, seq=seq, status=status, now=at.now, **marked)
+    at.tx.run("advance_adapter_run", **ids, seq=seq, now=at.now, **marked)
+    set_status(at, run, status)
     _evict(at, run["run"], lanes, before=run["seq"], after=seq)
     at.count_call()
     return seqs
 
 
-def _add_writes(at: Context, ids: dict[str, int], lane: int, change: Change) -> None:
-    body = write(
-        {
-            "task_id": change.task_id,
-            "task_path": change.task_path,
-            "writes": [list(item) for item in change.writes],
-        }
-    )
-    packed = pack(body)
-    rows = at.tx.all("writes", **ids, lane=lane, key=change.key)
-    same = max((place for place, row in enumerate(rows) if row["body"] == packed), default=None)
-    # The last of a task counts, so what it reported before is added again when something else came between.
-    if same is None or any(_task(row) == change.task_id for row in rows[same + 1 :]):
+def _result(change: Change) -> tuple[str, str]:
+    """A task, and its results as they are kept."""
+    writes = [list(item) for item in change.writes]
+    return change.task_id, write({"task_id": change.task_id, "task_path": change.task_path, "writes": writes})
+
+
+def _add_writes(at: Context, place: dict[str, Any], results: list[tuple[str, str]]) -> None:
+    """Add the results that their task did not report last, in one row, because those of a superstep are alike."""
+    rows = at.tx.all("writes", **place)
+    newest = {task["task_id"]: write(task) for row in rows for task in from_json(unpack(row["body"]))}
+    added: list[str] = []
+    for task_id, text in results:
+        if newest.get(task_id) != text:
+            added.append(text)
+            newest[task_id] = text
+    if added:
         n = rows[-1]["n"] + 1 if rows else 0
-        at.tx.run("add_write", **ids, lane=lane, key=change.key, n=n, body=packed)
-
-
-def _task(row: Any) -> str:
-    return from_json(unpack(row["body"]))["task_id"]
+        at.tx.run("add_write", **place, n=n, body=pack(f"[{','.join(added)}]"))
 
 
 def _put(
-    at: Context, ids: dict[str, int], lane: int, change: Change, *, run: Any, next_seq: int, is_new: bool
+    at: Context,
+    ids: dict[str, int],
+    lane: int,
+    change: Change,
+    *,
+    run: Any,
+    state_bytes: int,
+    next_seq: int,
+    is_new: bool,
 ) -> int:
     body: dict[str, Any] = {"state": [list(pair) for pair in change.state]}
     if change.extra is not None:
@@ -290,7 +297,7 @@ def _put(
     values: dict[str, Any] = {
         "parent": change.parent,
         "step": change.step,
-        "bytes": len(text),
+        "bytes": state_bytes,
         "now": at.now,
         "metadata": write(change.metadata),
         "body": pack(text),
@@ -300,7 +307,7 @@ def _put(
         at.tx.run("replace_checkpoint", **ids, seq=there["seq"], **values)
         return int(there["seq"])
     if change.restart:
-        _note_restart(at, ids, run)
+        claim_run(at, run, restart=True)
     at.tx.run(
         "add_checkpoint",
         **ids,
@@ -312,28 +319,6 @@ def _put(
         **values,
     )
     return next_seq
-
-
-def _note_restart(at: Context, ids: dict[str, int], run: Any) -> None:
-    """Record for the weekly report that a process stopped after the latest checkpoint, and another goes on."""
-    last = at.tx.one("latest_checkpoint", **ids)
-    at.tx.run(
-        "add_attempt",
-        **ids,
-        attempt=at.tx.give("claim_run", **ids, now=at.now)["attempt"],
-        generation=run["generation"],
-        now=at.now,
-        from_seq=run["seq"],
-        restart=True,
-        crash_step=last["step"] if last else None,
-        crash_at=run["updated_at"],
-        crash_error=None,
-        lost_ms=None,
-        abandoned=False,
-        handed=0,
-        handed_ms=0,
-        found=run["status"],
-    )
 
 
 def _evict(at: Context, run: int, lanes: dict[str, int], *, before: int, after: int) -> None:

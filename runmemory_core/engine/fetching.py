@@ -51,7 +51,8 @@ def fetch(at: Context, call: Call) -> Reply:
             )
     if row is None:
         return {}
-    entries, texts = _entries(at, [(run["run"], request.run_id, [row["seq"]])])
+    place = (run["run"], request.run_id, [row["seq"]])
+    entries, texts = _entries(at, [place], known=frozenset(request.known))
     return {"entry": entries[0], "parts": texts}
 
 
@@ -168,8 +169,10 @@ def _cursor(cursor: str | None) -> tuple[str | None, int, int]:
             )
 
 
-def _entries(at: Context, groups: Sequence[tuple[int, str, list[int]]]) -> tuple[list[Reply], dict[str, str]]:
-    """The entries of the given seqs by run, in the given order, and the texts of every part they need."""
+def _entries(
+    at: Context, groups: Sequence[tuple[int, str, list[int]]], *, known: frozenset[str] = frozenset()
+) -> tuple[list[Reply], dict[str, str]]:
+    """The entries of the given seqs by run, in the given order, and the texts of their parts but ``known``."""
     entries: list[Reply] = []
     texts: dict[str, str] = {}
     for run, run_id, seqs in groups:
@@ -181,7 +184,7 @@ def _entries(at: Context, groups: Sequence[tuple[int, str, list[int]]]) -> tuple
         bodies = {seq: unpack(rows[seq]["body"]) for seq in seqs}
         entries += [_entry(rows[seq], run_id, bodies[seq], writes.get(seq, [])) for seq in seqs]
         kept = [*bodies.values(), *(text for of_seq in writes.values() for text in of_seq)]
-        texts |= _texts(at, run, [node for text in kept for node in nodes_of(text)])
+        texts |= _texts(at, run, [node for text in kept for node in nodes_of(text)], known)
     return entries, texts
 
 
@@ -198,16 +201,16 @@ def _entry(row: Any, run_id: str, body: str, writes: list[str]) -> Reply:
         "metadata": raw(row["metadata"]),
     }
     if writes:
-        entry["writes"] = [raw(text) for text in writes]
+        entry["writes"] = raw(f"[{','.join(text[1:-1] for text in writes)}]")
     return entry
 
 
-def _texts(at: Context, run: int, nodes: list[parts.Node]) -> dict[str, str]:
+def _texts(at: Context, run: int, nodes: list[parts.Node], known: frozenset[str]) -> dict[str, str]:
     direct = {address for node in nodes for address in parts.direct_addresses(node)}
     pages = {address for node in nodes for address in parts.pages(node)}
-    texts = _load(at, run, direct)
+    texts = _load(at, run, (direct - known) | pages)
     inside = {address for page in pages for address in parts.page_addresses(texts[page])}
-    return texts | _load(at, run, inside - texts.keys())
+    return texts | _load(at, run, inside - known - texts.keys())
 
 
 def _load(at: Context, run: int, addresses: set[str]) -> dict[str, str]:

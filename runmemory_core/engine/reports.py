@@ -10,7 +10,7 @@ from typing import Any
 from runmemory_core.engine._context import Context
 from runmemory_core.engine.resuming import counted
 from runmemory_core.errors import InvalidRequest, NotFound
-from runmemory_core.model import Limits, Plan, Reply
+from runmemory_core.model import HOSTED_URL, Limits, Plan, Reply
 from runmemory_core.operations._fields import MAX_COUNT
 from runmemory_core.operations.calls import Call
 from runmemory_core.operations.tools import ListCheckpoints
@@ -164,7 +164,7 @@ def _bound(limits: Limits, name: str) -> int | None:
 
 
 _UPGRADE = {
-    Plan.WATCH: "Pro saves for real: https://memory.cloudforbots.com. Self-hosted: runmemory keys issue.",
+    Plan.WATCH: f"Pro saves for real: {HOSTED_URL}. Self-hosted: runmemory keys issue.",
     Plan.PRO: "This plan saves; on one's own server runmemory keys issue makes unlimited keys.",
     Plan.OWN: "Nothing to upgrade: this is your own store. runmemory serve and runmemory keys issue share it.",
 }

@@ -37,6 +37,8 @@ def resume(at: Context, call: Call) -> Reply:
     run = at.run(request.run_id)
     gone = what_became_of(run)
     known: Any = None if gone else run
+    if known is not None and request.start_over:
+        admission.check_owner(request.run_id, known["adapter"], None)
     if looks_only(request) or (known is not None and known["adapter"] is not None):
         return answer(at, request, known, gone=gone)
     body = call_hash(request)
@@ -172,7 +174,6 @@ def _missing(at: Context, run_id: str, seq: int, run: Any) -> RunMemoryError:
 
 def _shown(at: Context, checkpoint: Any, text: str) -> Reply:
     removed = json.loads(checkpoint["removed"]) if checkpoint["removed"] else ()
-    # An adapter's row holds the size of its manifest; what counts here is the state.
     size = len(text.encode())
     shown: Reply = {
         "seq": checkpoint["seq"],

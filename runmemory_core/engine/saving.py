@@ -11,7 +11,14 @@ from hashlib import blake2b
 from typing import Any
 
 from runmemory_core.engine import wording
-from runmemory_core.engine._context import Context, check_attempt, check_tombstone, find_replay, remember
+from runmemory_core.engine._context import (
+    Context,
+    check_attempt,
+    check_tombstone,
+    find_replay,
+    remember,
+    set_status,
+)
 from runmemory_core.engine._states import (
     add_checkpoint,
     collect_parts,
@@ -77,7 +84,8 @@ def _replay(at: Context, run: Any, call: Call, request: SaveCheckpoint, body: by
     same = at.tx.one("checkpoint", account_id=at.account_id, run=run["run"], seq=run["seq"])
     remember(at, call, run=run["run"], number=run["seq"], body=body, state_bytes=same["bytes"])
     state = call.state or _state_of(same, "")
-    return _answer(at, call, request, seq=run["seq"], state=state, attempt=run["attempt"], replayed=True)
+    again = {"run": run["run"], "seq": run["seq"], "attempt": run["attempt"]}
+    return _answer(at, call, request, **again, state=state, replayed=True)
 
 
 def _answer_again(at: Context, run: Any, call: Call, request: SaveCheckpoint, recorded: Any) -> Reply:
@@ -96,7 +104,9 @@ def _answer_again(at: Context, run: Any, call: Call, request: SaveCheckpoint, re
             current=run["attempt"] if run is not None else 0,
         )
     state = call.state or (_state_of(kept, "") if kept is not None else _state_of_size(recorded["bytes"]))
-    reply = _answer(at, call, request, seq=seq, state=state, attempt=attempt, replayed=True)
+    reply = _answer(
+        at, call, request, run=recorded["run"], seq=seq, state=state, attempt=attempt, replayed=True
+    )
     if run is not None and run["generation"] != recorded["generation"]:
         reply["notices"] = [*reply.get("notices", ()), _OF_AN_EARLIER_GENERATION]
     return reply
@@ -127,7 +137,9 @@ def _store(at: Context, run: Any, call: Call, request: SaveCheckpoint, *, status
     new_parts: dict[str, str] = {}
     kept = state_body(state.text, new_parts)
     for address, text in new_parts.items():
-        at.tx.run("add_part", **ids, address=address, body=pack(text))
+        at.tx.run(
+            "add_part", **ids, address=address, bytes=len(text.encode()), list_bytes=None, body=pack(text)
+        )
     seq = add_checkpoint(
         at, run, step=request.step, state_bytes=state.size, removed=state.removed, body=pack(kept)
     )
@@ -139,7 +151,6 @@ def _store(at: Context, run: Any, call: Call, request: SaveCheckpoint, *, status
         "advance_run",
         **ids,
         seq=seq,
-        status=status,
         error=request.error,
         job=request.job or run["job"],
         last_body=body,
@@ -151,10 +162,12 @@ def _store(at: Context, run: Any, call: Call, request: SaveCheckpoint, *, status
         now=at.now,
         kept_for_ms=at.own_term_ms,
     )
+    set_status(at, run, status)
     _evict(at, run["run"], seq)
     remember(at, call, run=run["run"], number=seq, body=body, state_bytes=state.size)
     at.count_call()
-    return _answer(at, call, request, seq=seq, state=state, attempt=run["attempt"], notices=notices)
+    attempt = run["attempt"]
+    return _answer(at, call, request, run=run["run"], seq=seq, state=state, attempt=attempt, notices=notices)
 
 
 def _previous_state(at: Context, run: Any) -> PreparedState:
@@ -241,6 +254,7 @@ def _answer(
     call: Call,
     request: SaveCheckpoint,
     *,
+    run: int,
     seq: int,
     state: PreparedState,
     attempt: int | None,
@@ -260,6 +274,11 @@ def _answer(
         reply["replayed"] = True
     if attempt is not None:
         reply["attempt"] = attempt
-        if request.attempt is None and attempt > 1:
+        if request.attempt is None and _was_resumed(at, run, attempt):
             reply["unfenced"] = True
     return reply
+
+
+def _was_resumed(at: Context, run: int, attempt: int) -> bool:
+    """Whether somebody holds the attempt: the first one of a run that nobody resumed is not recorded."""
+    return attempt > 1 or at.tx.one("attempt", account_id=at.account_id, run=run, attempt=1) is not None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from runmemory_core.engine import wording
-from runmemory_core.engine._context import Context, check_attempt, find_replay, remember
+from runmemory_core.engine._context import Context, check_attempt, find_replay, remember, set_status
 from runmemory_core.engine._states import add_checkpoint
 from runmemory_core.engine.attempts import (
     Reported,
@@ -116,7 +116,6 @@ def _record(at: Context, run: Any, request: SaveCheckpoint, state: PreparedState
         "advance_run",
         **ids,
         seq=seq,
-        status=request.status or "running",
         error=None,
         job=None,
         last_body=None,
@@ -127,6 +126,7 @@ def _record(at: Context, run: Any, request: SaveCheckpoint, state: PreparedState
         now=at.now,
         kept_for_ms=at.own_term_ms,
     )
+    set_status(at, run, request.status or "running")
     at.tx.run("evict_checkpoints", **ids, through=retention.evicted_through(seq, ACTING.keep))
 
 

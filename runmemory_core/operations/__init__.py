@@ -47,7 +47,7 @@ _TABLE = (
         "finished work. status is new, resumed or finished. Pass the returned attempt to save_checkpoint.",
         writes=True,
         metered=True,
-        hidden=frozenset({"done_cursor", "idempotency_key"}),
+        hidden=frozenset({"idempotency_key"}),
     ),
     Operation(
         "save_checkpoint",

@@ -6,6 +6,7 @@ its tools are reached, is not known here.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, cast
@@ -51,8 +52,9 @@ Run Memory keeps checkpoints of long work, so that after a crash the work goes o
 FIRST, before work of several steps: call resume with a run_id, a stable name of this work that you would \
 choose again after a crash ("invoice-import-2026-03", not a random id or the time).
 - status new: start from the beginning. If unfinished shows this work under another name, resume that one.
-- status resumed: go on after checkpoint.step with checkpoint.state, and skip what is in done. The outcome of \
-steps in in_flight is unknown: check before you repeat them.
+- status resumed: go on after checkpoint.step with checkpoint.state, and skip what is in done \
+(a long one comes in parts: hints say how to get the rest). The outcome of steps in in_flight is unknown: \
+check before you repeat them.
 - status finished: do nothing again, tell the user. start_over=true only if the user wants it all anew.
 
 AFTER EACH completed step: call save_checkpoint with run_id, the attempt that resume returned, a short step \
@@ -118,12 +120,13 @@ def _tool(operation: Operation) -> dict[str, Any]:
     return made | ({"_meta": meta} if meta else {})
 
 
-def for_agents(reply: Mapping[str, Any], *, where: str | None) -> dict[str, Any]:
+def for_agents(reply: Mapping[str, Any], *, where: str | None, database: str | None = None) -> dict[str, Any]:
     """The reply with hints where action is needed, small fields first and the state last.
 
-    ``where`` is the address of the service, for reading a long state in parts.
+    ``where`` is the address of the service, for reading a long state in parts; without one the command line reads
+    it in ``database``.
     """
-    found = [*_hints(reply), *_long_state(reply, where)]
+    found = [*_hints(reply), *_long_state(reply, where, database)]
     shown = {name: value for name, value in reply.items() if name not in _BULKY}
     shown |= {"hints": found} if found else {}
     return shown | {name: reply[name] for name in _BULKY if name in reply}
@@ -147,6 +150,11 @@ def _hints(reply: Mapping[str, Any]) -> list[str]:
     found += [_removed(part) for part in parts if part and part.get("removed")]
     if reply.get("in_flight"):
         found.append("the outcome of the steps in in_flight is unknown: check before you repeat them")
+    if (cursor := reply.get("done_cursor")) is not None:
+        found.append(
+            f"done goes up to id {cursor:,} of {reply['done_count']:,}: before you skip by it, call resume with "
+            f"the same run_id, peek=true and done_cursor={cursor} for the next ones"
+        )
     if stuck := reply.get("stuck"):
         found.append(_stuck(stuck))
     return found
@@ -169,15 +177,27 @@ def _stuck(stuck: Mapping[str, Any]) -> str:
     )
 
 
-def _long_state(reply: Mapping[str, Any], where: str | None) -> list[str]:
+def _long_state(reply: Mapping[str, Any], where: str | None, database: str | None) -> list[str]:
     checkpoint: Mapping[str, Any] = reply.get("checkpoint") or {}
     size = checkpoint.get("bytes", 0)
     if size < LONG_STATE_BYTES:
         return []
     left_out = "" if "state" in checkpoint else " and is left out here"
     if where is None:
-        way = f"runmemory show {reply['run_id']} --json prints it"
+        way = f"{_show_command(reply['run_id'], database)} prints it"
     else:
         path = f"/api/run/{quote(reply['run_id'], safe='')}/state?seq={checkpoint['seq']}"
-        way = f"GET {where}{path}&offset=0&length=10000 reads it in parts"
+        way = (
+            f"GET {where}{path}&offset=0&length=10000 reads it in parts, with the header "
+            "Authorization: Bearer <your key>"
+        )
     return [f"the state has {size:,} bytes{left_out}; if it is cut off below, {way}"]
+
+
+def _show_command(run_id: str, database: str | None) -> str:
+    """A line for a shell, whatever a run is called."""
+    run = shlex.quote(run_id)
+    options = "--json" if database is None else f"--json --database {shlex.quote(database)}"
+    return (
+        f"runmemory show {options} -- {run}" if run_id.startswith("-") else f"runmemory show {run} {options}"
+    )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, cast
+from typing import Any
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails, from_json
@@ -19,8 +19,20 @@ from runmemory_core.operations import OPERATIONS, Operation
 from runmemory_core.operations._fields import Request
 from runmemory_core.operations.storage import Commit
 from runmemory_core.operations.tools import ERROR_CHARACTERS, Resume, SaveCheckpoint
-from runmemory_core.policy.json_rules import big_integers, canonical, child_pointer, parse, write
-from runmemory_core.policy.redaction import contains_credential, redact, redact_message
+from runmemory_core.policy.json_rules import (
+    big_integers,
+    canonical,
+    child_pointer,
+    parse,
+    walk,
+    write,
+)
+from runmemory_core.policy.redaction import (
+    MAX_POINTER_CHARACTERS,
+    contains_credential,
+    redact,
+    redact_message,
+)
 from runmemory_core.policy.secret_formats import MARKER
 
 REMOVED_SHOWN = 50
@@ -97,11 +109,12 @@ def prepare(name: str, arguments: Mapping[str, Any], *, redacts: bool = True, pa
 
 def _rounded_elsewhere(state: PreparedState) -> tuple[str, ...]:
     """A notice of integers that are kept exactly, and that other readers of JSON round."""
-    pointers = big_integers(state.text)
-    if not pointers:
+    places = big_integers(state.text)
+    if not places:
         return ()
-    counted = "an integer" if len(pointers) == 1 else f"{len(pointers):,} integers"
-    shown = ", ".join(pointers[:POINTERS_NAMED]) + (" and more" if len(pointers) > POINTERS_NAMED else "")
+    counted = "an integer" if len(places) == 1 else f"{len(places):,} integers"
+    more = " and more" if len(places) > POINTERS_NAMED else ""
+    shown = ", ".join(map(_pointer_to, places[:POINTERS_NAMED])) + more
     notice = (
         f"state has {counted} beyond 2^53 ({shown}): kept exactly, but JavaScript and many other readers of JSON "
         "round such numbers: send strings where one of these reads the state"
@@ -137,7 +150,7 @@ def _check_json(request: Request) -> None:
         for number, change in enumerate(request.operations):
             where = f"/operations/{number}"
             values += [(where, [change.lane, change.key, change.step, change.task_id, change.task_path])]
-            values += [(f"{where}/metadata", change.metadata), (f"{where}/extra", _listed(change.extra))]
+            values += [(f"{where}/metadata", change.metadata), (f"{where}/extra", change.extra)]
             values += [(f"{where}/state", [channel, node]) for channel, node in change.state]
             values += [(f"{where}/writes", [channel, node]) for _, channel, node in change.writes]
         values += [(f"/parts/{name}", text) for name, text in request.parts.items() if not text.isascii()]
@@ -149,15 +162,6 @@ def _check_json(request: Request) -> None:
         pass  # the loop below says what and where
     for pointer, value in values:
         canonical(value, pointer=pointer)
-
-
-def _listed(value: Any) -> Any:
-    """``value`` with tuples as lists: an adapter's pairs of names and versions are tuples, and lists in JSON."""
-    if isinstance(value, dict):
-        return {name: _listed(inner) for name, inner in cast("dict[Any, Any]", value).items()}
-    if isinstance(value, list | tuple):
-        return [_listed(item) for item in cast("list[Any]", value)]
-    return value
 
 
 def prepare_state(state: object, *, redacts: bool = True, parsed: bool = False) -> PreparedState:
@@ -183,17 +187,24 @@ def prepare_state(state: object, *, redacts: bool = True, parsed: bool = False) 
 
 def _marked(value: Any) -> Iterator[str]:
     """Pointers of the texts and members that hold the marker, in document order."""
-    stack: list[tuple[str, Any]] = [("", value)]
-    while stack:
-        pointer, item = stack.pop()
-        if MARKER in pointer.rpartition("/")[2] or (isinstance(item, str) and MARKER in item):
-            yield pointer
-        members: Iterable[tuple[str | int, Any]] = ()
-        if isinstance(item, dict):
-            members = cast("dict[str, Any]", item).items()
-        elif isinstance(item, list):
-            members = enumerate(cast("list[Any]", item))
-        stack += reversed([(child_pointer(pointer, key), child) for key, child in members])
+    for path, item in walk(value):
+        if (path and MARKER in str(path[-1])) or (isinstance(item, str) and MARKER in item):
+            yield _pointer_to(path)
+
+
+def _pointer_to(path: Iterable[str | int]) -> str:
+    """The pointer to a place, or to the nearest container where it would get longer than redaction makes one."""
+    pointer = ""
+    for key in path:
+        longer = (
+            None
+            if isinstance(key, str) and len(key) > MAX_POINTER_CHARACTERS
+            else child_pointer(pointer, key)
+        )
+        if longer is None or len(longer) > MAX_POINTER_CHARACTERS:
+            break
+        pointer = longer
+    return pointer
 
 
 def _state_in_string(text: str) -> object:

@@ -30,6 +30,7 @@ from runmemory_core.operations.tools import Usage
 Node = dict[str, Any]
 Metadata = dict[str, Any]
 Address = Annotated[str, Field(min_length=22, max_length=22)]
+MAX_KNOWN = 5_000
 
 
 class Change(Request):
@@ -71,9 +72,12 @@ class Commit(Request):
 
 
 class Fetch(Request):
+    """``known`` names parts that the client holds: they are left out of the reply, except pages."""
+
     run_id: RunId
     lane: Lane = ""
     key: Key | Absent = None
+    known: Annotated[list[Address], Field(max_length=MAX_KNOWN)] = Field(default_factory=list)
 
 
 class History(Request):

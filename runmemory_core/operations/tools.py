@@ -45,7 +45,10 @@ class Resume(Request):
         Annotated[
             int,
             Field(
-                strict=True, ge=0, le=MAX_COUNT, description="From the previous reply: the next page of done."
+                strict=True,
+                ge=0,
+                le=MAX_COUNT,
+                description="From the previous reply: the next 1,000 ids of done.",
             ),
         ]
         | Absent

@@ -5,6 +5,8 @@ Each function looks at one rule and raises its refusal in words; the order is th
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from runmemory_core.errors import (
     AdapterRun,
     IdempotencyKeyReused,
@@ -13,8 +15,11 @@ from runmemory_core.errors import (
     RunFinished,
     SeqConflict,
     StaleAttempt,
+    StateTooLarge,
 )
 from runmemory_core.policy.times import clock_time, next_day, rfc3339
+
+_CHANNELS_SHOWN = 8
 
 
 def check_replay(recorded: bytes, body: bytes) -> None:
@@ -103,6 +108,19 @@ def check_expected_seq(run_id: str, expected: int | None, *, current: int) -> No
             expected_seq=expected,
             current_seq=current,
         )
+
+
+def run_state_too_large(size: int, limit: int, channels: Mapping[str, int]) -> StateTooLarge:
+    """The refusal of an adapter's state over ``limit``, with the sizes of its largest channels."""
+    largest = sorted(channels.items(), key=lambda item: item[1], reverse=True)[:_CHANNELS_SHOWN]
+    shown = ", ".join(f"{channel} {bytes_:,}" for channel, bytes_ in largest)
+    return StateTooLarge(
+        f"the state is {size:,} bytes; the limit is {limit:,}: keep large results elsewhere and save their ids. "
+        f"By channel: {shown}",
+        size=size,
+        limit=limit,
+        channels=dict(largest),
+    )
 
 
 def check_quota(used: int, limit: int | None, *, now_ms: int, what: str = "calls") -> None:

@@ -1,8 +1,8 @@
 """Which JSON Run Memory accepts, and the one compact text it keeps of a value.
 
 Good values take a path that runs in C: write, parse back, compare. Only a value that fails is walked in
-Python, to name the place. Belongs here: parsing, writing, bounds and JSON pointers (RFC 6901). Does not
-belong here: sizes in bytes and what is removed from a value.
+Python, to name the place, and no farther than others can wait. Belongs here: parsing, writing, bounds and
+JSON pointers (RFC 6901). Does not belong here: sizes in bytes and what is removed from a value.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from functools import reduce
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, NamedTuple, cast
 
 from pydantic_core import from_json, to_json
@@ -24,9 +23,13 @@ from runmemory_core.policy.secret_names import Secrecy, secrecy
 MAX_DEPTH = 64
 MAX_INTEGER_DIGITS = 4000
 MAX_EXACT_INTEGER = 2**53
+NAMED_VALUES = 50_000
+"""So many values are looked at to name the place of a bad one; beyond that it is only said that there is one."""
 
 _INTEGER_BOUND = 10**MAX_INTEGER_DIGITS
 _LONG_NUMBER = re.compile(r"[:,\[]-?[0-9]{16}")
+_OVERLONG_NUMBER = re.compile(rf"(?<![0-9])[0-9]{{{MAX_INTEGER_DIGITS + 1}}}")
+_HALF_PAIR = re.compile("[\ud800-\udfff]")
 _LEXEME = re.compile(r'"((?:[^"\\]|\\.)*+)"(?:[ \t\r\n]*+(:))?|[\[\]{},]', re.DOTALL)
 _UNWRITABLE = (ValueError, TypeError, OverflowError, RecursionError)
 
@@ -71,33 +74,77 @@ def parse(body: bytes | str, *, field: str = "", max_depth: int = MAX_DEPTH) -> 
     try:
         value = from_json(body, allow_inf_nan=False)
     except (ValueError, TypeError) as error:
-        raise _explain(body, field, max_depth, cause=str(error)) from None
+        raise read_laxly(body, field=field, max_depth=max_depth, cause=str(error))[1] from None
     if not _is_finite_and_bounded(value, max_depth) and (refusal := _find_refusal(value, field, max_depth)):
         raise refusal
     return value
 
 
+def read_laxly(
+    body: bytes | str, *, field: str = "", max_depth: int = MAX_DEPTH, cause: str
+) -> tuple[Any, errors.RunMemoryError]:
+    """What the standard, laxer parser reads in a text that the strict one refused for ``cause``, and why it is refused.
+
+    The value is None for what is not JSON by any reading, or holds too much to be read twice; it must not be kept.
+    """
+    commas = body.count(",") if isinstance(body, str) else body.count(b",")
+    if commas > NAMED_VALUES:
+        return None, _unplaced(field, cause)
+    try:
+        text = body if isinstance(body, str) else bytes(body).decode()
+        value = json.loads(text, parse_int=_read_integer if _OVERLONG_NUMBER.search(text) else None)
+    except RecursionError:
+        return None, _find_depth(body, field, max_depth)
+    except ValueError:
+        value = None
+    return value, _find_refusal(value, field, max_depth) or errors.MalformedBody(
+        f"{field or 'the body'} is not JSON: {cause}", pointers={field: "not JSON"} if field else None
+    )
+
+
 def child_pointer(pointer: str, key: str | int) -> str:
     """The JSON pointer of one member or item under ``pointer``."""
-    escaped = key if isinstance(key, int) else key.replace("~", "~0").replace("/", "~1")
-    return f"{pointer}/{escaped}"
+    return pointer_of([key], pointer)
 
 
-def big_integers(text: str) -> list[str]:
-    """Pointers of the integers beyond 2^53 in a checked JSON text, which a JavaScript reader rounds."""
+def pointer_of(path: Iterable[str | int], pointer: str = "") -> str:
+    """The JSON pointer of what lies at ``path`` under ``pointer``."""
+    return pointer + "".join(f"/{str(key).replace('~', '~0').replace('/', '~1')}" for key in path)
+
+
+def walk(value: Any) -> Iterator[tuple[list[str | int], Any]]:
+    """Each value inside a parsed one, and itself, in document order, with the path to it.
+
+    The path is one list, which the walk goes on changing: a pointer for each value would cost their number times
+    the length of the keys.
+    """
+    path: list[str | int] = []
+    open_containers: list[Iterator[tuple[Any, Any]]] = []
+    item = value
+    while True:
+        yield path, item
+        if isinstance(item, dict | list):
+            open_containers.append(_members(cast("dict[Any, Any] | list[Any]", item)))
+            path.append("")
+        while open_containers:
+            if (member := next(open_containers[-1], None)) is not None:
+                break
+            open_containers.pop()
+            path.pop()
+        else:
+            return
+        path[-1], item = member
+
+
+def big_integers(text: str) -> list[tuple[str | int, ...]]:
+    """Paths to the integers beyond 2^53 in a checked JSON text, which a JavaScript reader rounds."""
     if _LONG_NUMBER.search(text) is None:
         return []
-    found: list[str] = []
-    stack: list[tuple[str, Any]] = [("", from_json(text))]
-    while stack:
-        here, item = stack.pop()
-        if isinstance(item, int):
-            if not -MAX_EXACT_INTEGER <= item <= MAX_EXACT_INTEGER:
-                found.append(here)
-        elif isinstance(item, dict | list):
-            members = _members(cast("dict[Any, Any] | list[Any]", item))
-            stack.extend(reversed([(child_pointer(here, key), child) for key, child in members]))
-    return found
+    return [
+        tuple(path)
+        for path, item in walk(from_json(text))
+        if isinstance(item, int) and not -MAX_EXACT_INTEGER <= item <= MAX_EXACT_INTEGER
+    ]
 
 
 # --- the quick checks -----------------------------------------------------------------------------------
@@ -129,98 +176,89 @@ def _is_finite_and_bounded(value: Any, max_depth: int) -> bool:
 # --- naming the place -----------------------------------------------------------------------------------
 
 
-def _explain(body: bytes | str, field: str, max_depth: int, *, cause: str) -> errors.RunMemoryError:
-    """Why the strict parser refused a text: the laxer standard one reads it, then the walk finds it."""
-    try:
-        text = body if isinstance(body, str) else bytes(body).decode()
-        value = json.loads(text, parse_int=_parse_integer)
-    except RecursionError:
-        return _too_deep(_deep_pointer(body, field, max_depth), max_depth)
-    except ValueError:
-        value = None  # not JSON by any reading
-    return _find_refusal(value, field, max_depth) or errors.MalformedBody(
-        f"{field or 'the body'} is not JSON: {cause}", pointers={field: "not JSON"} if field else None
-    )
-
-
-def _parse_integer(text: str) -> int:
+def _read_integer(text: str) -> int:
     """The integer, or in place of one too long to convert another of about as many digits."""
     digits = len(text.lstrip("-"))
     return int(text) if digits <= MAX_INTEGER_DIGITS else 1 << math.ceil((digits - 1) / math.log10(2))
 
 
-def _deep_pointer(body: bytes | str, field: str, max_depth: int) -> str:
-    """The pointer of the first container below ``max_depth`` in a text too deep for any parser."""
+def _find_depth(body: bytes | str, field: str, max_depth: int) -> errors.InvalidJson:
+    """The first container below ``max_depth`` in a text too deep for any parser."""
     text = body if isinstance(body, str) else bytes(body).decode(errors="replace")
     path: list[str | int] = []
-    for match in _LEXEME.finditer(text):
+    for match in islice(_LEXEME.finditer(text), NAMED_VALUES):
         lexeme = match[0]
         if lexeme in "[{":
             if len(path) == max_depth:
-                break
+                return _too_deep(pointer_of(path, field), max_depth)
             path.append(0 if lexeme == "[" else "")
         elif lexeme in "]}":
-            path = path[:-1]
-        elif lexeme == ",":
-            path = [*path[:-1], place + 1] if path and isinstance(place := path[-1], int) else path
-        elif match[2] and path:
+            path.pop()
+        elif lexeme == "," and isinstance(place := path[-1], int):
+            path[-1] = place + 1
+        elif match[2]:
             path[-1] = json.loads(f'"{match[1]}"').encode(errors="replace").decode()
-    return reduce(child_pointer, path, field)
+    return _unplaced(field)
 
 
 def _find_refusal(value: Any, pointer: str, max_depth: int) -> errors.InvalidJson | None:
     """The first thing in ``value`` that JSON cannot hold, in document order."""
-    stack: list[tuple[str, Any, int]] = [(pointer, value, 1)]
-    while stack:
-        here, item, depth = stack.pop()
+    for looked_at, (path, item) in enumerate(walk(value)):
+        if looked_at == NAMED_VALUES:
+            return _unplaced(pointer)
         if not isinstance(item, dict | list):
-            if refusal := _refuse_scalar(here, item):
-                return refusal
-            continue
-        if depth > max_depth:
-            return _too_deep(here, max_depth)
-        members = list(_members(cast("dict[Any, Any] | list[Any]", item)))
-        if isinstance(item, dict) and (refusal := _refuse_keys(here, [key for key, _ in members])):
-            return refusal
-        stack.extend(reversed([(child_pointer(here, key), child, depth + 1) for key, child in members]))
+            if fault := _fault_of(item):
+                return _refusal(pointer_of(path, pointer), *fault)
+        elif len(path) >= max_depth:
+            return _too_deep(pointer_of(path, pointer), max_depth)
+        elif isinstance(item, dict) and (fault := _fault_of_keys(cast("dict[Any, Any]", item))):
+            return _refusal(pointer_of(path, pointer), *fault)
     return None
 
 
-def _refuse_keys(here: str, keys: list[object]) -> errors.InvalidJson | None:
-    for key in keys:
+def _unplaced(
+    pointer: str,
+    cause: str = "look for NaN, infinities, half a surrogate pair, overlong integers, deep nesting",
+) -> errors.InvalidJson:
+    """The refusal of a value that was not looked at to its end: each look costs time that others wait for."""
+    return _refusal(pointer, f"holds what JSON does not, in more than {NAMED_VALUES:,} values", cause)
+
+
+def _fault_of_keys(item: Mapping[object, object]) -> tuple[str, str] | None:
+    for key in item:
         if not isinstance(key, str):
-            return _refusal(here, f"has a key of type {type(key).__name__}", "JSON keys are strings")
+            return f"has a key of type {type(key).__name__}", "JSON keys are strings"
         if not _is_unicode(key):
-            return _refusal(here, "has a key with half a surrogate pair", "keys are Unicode text")
+            return "has a key with half a surrogate pair", "keys are Unicode text"
     return None
 
 
-def _refuse_scalar(here: str, item: object) -> errors.InvalidJson | None:
+def _fault_of(item: object) -> tuple[str, str] | None:
     match item:
         case None | bool():
             return None
         case str():
-            fault = None if _is_unicode(item) else ("holds half a surrogate pair", "text is Unicode")
+            return None if _is_unicode(item) else ("holds half a surrogate pair", "text is Unicode")
         case float():
             way_out = "JSON has finite numbers only: send null or a string"
-            fault = None if math.isfinite(item) else ("is NaN, infinite or overflows a double", way_out)
+            return None if math.isfinite(item) else ("is NaN, infinite or overflows a double", way_out)
         case int():
             digits = int(item.bit_length() * math.log10(2)) + 1
             way_out = f"the limit is {MAX_INTEGER_DIGITS:,}: send it as a string"
             fits = -_INTEGER_BOUND < item < _INTEGER_BOUND
-            fault = None if fits else (f"is an integer of about {digits:,} digits", way_out)
+            return None if fits else (f"is an integer of about {digits:,} digits", way_out)
         case _:
             way_out = "JSON holds objects, lists, strings, numbers, true, false and null"
-            fault = (f"is a {type(item).__name__}", way_out)
-    return fault and _refusal(here, *fault)
+            return f"is a {type(item).__name__}", way_out
 
 
 def _members(container: Mapping[Any, Any] | list[Any]) -> Iterator[tuple[Any, Any]]:
-    return iter(container.items() if isinstance(container, Mapping) else enumerate(container))
+    # The members of an object are copied: another thread may change it meanwhile.
+    return iter(list(container.items()) if isinstance(container, Mapping) else enumerate(container))
 
 
 def _is_unicode(text: str) -> bool:
-    return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
+    return _HALF_PAIR.search(text) is None
 
 
 def _too_deep(pointer: str, max_depth: int) -> errors.InvalidJson:

@@ -18,13 +18,10 @@ _ENDS = {"{": "}", "[": "]", '"': '"'}
 
 
 class _Repeated(str):
-    """A key that its object already has: unequal to every other, so that both values are looked at."""
+    """A key that its object already has: hashed apart from every other, so that both values are looked at."""
 
     __slots__ = ()
     __hash__ = object.__hash__
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
 
 
 def _keep_repeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -6,12 +6,13 @@ import logging
 import secrets
 import traceback
 from collections.abc import Mapping
+from copy import copy
 from http import HTTPStatus
 from typing import Any
 
 from starlette.types import Send
 
-from runmemory_core.errors import OverQuota, RunMemoryError, StoreError
+from runmemory_core.errors import OverQuota, RunMemoryError, StoreError, Unavailable
 from runmemory_core.model import DAY_MS
 from runmemory_core.operations.wire import write
 from runmemory_core.policy.times import next_day
@@ -44,16 +45,28 @@ async def answer(send: Send, body: bytes, *, status: int = _OK, headers: Headers
 
 
 async def refuse(send: Send, error: RunMemoryError, *, now_ms: int = 0) -> None:
-    """Answer with a refusal and what a client should know beside it; a store that fails is logged, too."""
-    report(error)
+    """Answer with a refusal and what a client should know beside it."""
     headers: Headers = [PROBLEM, *refusal_headers(error, now_ms=now_ms)]
     await answer(send, write(error.to_problem()).encode(), status=error.http_status, headers=headers)
 
 
-def report(error: RunMemoryError) -> None:
-    """Log a store that fails; other refusals are the caller's affair."""
-    if isinstance(error, StoreError):
-        logger.error("%s: %s", error.code, error.detail)
+def while_stopping() -> Unavailable:
+    """What a call that comes while the service stops is told."""
+    return Unavailable("the service is stopping: send the call again in a moment", retry_after=1)
+
+
+def discreet(error: RunMemoryError, *, where: str) -> RunMemoryError:
+    """What a caller is told of an error: when the store failed, only the log says ``where`` it lies.
+
+    Other refusals are the caller's affair, and are returned as they are.
+    """
+    if not isinstance(error, StoreError):
+        return error
+    logger.error("%s: %s", error.code, error.detail)
+    # One failure may be the answer to many callers, so it is not itself changed.
+    told = copy(error)
+    told.detail = error.detail.replace(where, "the database")
+    return told
 
 
 def refusal_headers(error: RunMemoryError, *, now_ms: int = 0) -> Headers:
@@ -69,13 +82,6 @@ def refusal_headers(error: RunMemoryError, *, now_ms: int = 0) -> Headers:
     if isinstance(error, OverQuota):
         headers += rate_limit(error.facts["limit"], 0, now_ms=now_ms)
     return headers
-
-
-async def refuse_store(send: Send, error: StoreError, *, where: str) -> None:
-    """Answer that the store failed; only the log is told ``where`` it lies."""
-    logger.error("%s: %s", error.code, error.detail)
-    error.detail = error.detail.replace(where, "the database")
-    await refuse(send, error)
 
 
 async def refuse_http(send: Send, status: int, detail: str, headers: Mapping[str, str] | None = None) -> None:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import lru_cache
+from http import HTTPStatus
 
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -13,11 +14,14 @@ from starlette.responses import Response
 from starlette.routing import Route, Router
 from starlette.types import Receive, Scope, Send
 
-from runmemory_core.errors import RunMemoryError, StoreError, Unavailable
+from runmemory_core.errors import RunMemoryError
 from runmemory_core.operations import OPERATIONS
 from runmemory_core.service import catalogue, mcp_endpoint
-from runmemory_core.service.answers import confess, refuse, refuse_http, refuse_store
+from runmemory_core.service.addresses import reached_at
+from runmemory_core.service.answers import confess, discreet, refuse, refuse_http, while_stopping
+from runmemory_core.service.cors import preflight, with_cors
 from runmemory_core.service.free_keys import FREE_KEY_PATH, FreeKeyEndpoint
+from runmemory_core.service.heads import headers_of
 from runmemory_core.service.rest import Engine, OperationEndpoint, StateEndpoint
 from runmemory_core.service.settings import Settings
 from runmemory_core.service.sweeper import sweep_forever
@@ -51,7 +55,7 @@ class Service(Router):
             Route("/api/run/{run_id:path}/state", StateEndpoint(self._engine), methods=["GET"]),
             Route(FREE_KEY_PATH, FreeKeyEndpoint(self._engine), methods=["POST"]),
             Route("/healthz", self._health, methods=["GET"]),
-            *(Route(file.path, _publishing(file), methods=["GET"]) for file in catalogue.FILES),
+            *(Route(file.path, _publishing(file, settings), methods=["GET"]) for file in catalogue.FILES),
         ]
         super().__init__(routes, redirect_slashes=False, lifespan=self._lifespan)
 
@@ -64,7 +68,7 @@ class Service(Router):
             return
         try:
             if self.stopping:
-                raise Unavailable("the service is stopping: send the call again in a moment", retry_after=1)
+                raise while_stopping()
             endpoint = self._operations.get(scope["path"])
             if endpoint is not None and scope["method"] == "POST":
                 # Straight to it: the router would cost a save a tenth more.
@@ -72,13 +76,11 @@ class Service(Router):
                 return
             scope["app"] = self  # has the router raise where it would answer by itself
             await super().__call__(scope, receive, send)
-        except StoreError as error:
-            await refuse_store(send, error, where=self._engine.store.where)
         except RunMemoryError as error:
-            await refuse(send, error, now_ms=self._clock_ms())
+            told = discreet(error, where=self._engine.store.where)
+            await refuse(send, told, now_ms=self._clock_ms())
         except HTTPException as error:
-            words = _HTTP_WORDS.get(error.status_code, error.detail)
-            await refuse_http(send, error.status_code, words, error.headers)
+            await _refuse_http(scope, send, error)
         except ClientDisconnect:
             pass  # nobody is left to answer
         except Exception as error:  # noqa: BLE001 - the last floor: whatever it is, it gets an answer and a log entry
@@ -94,20 +96,33 @@ class Service(Router):
     async def _lifespan(self, app: object) -> AsyncGenerator[None]:
         del app
         sweeping = asyncio.create_task(sweep_forever(self._engine))
-        async with self.mcp.running():
-            yield
-        sweeping.cancel()
-        with suppress(asyncio.CancelledError):
-            await sweeping
-        self._engine.close()
+        try:
+            async with self.mcp.running():
+                yield
+        finally:
+            sweeping.cancel()
+            with suppress(asyncio.CancelledError):
+                await sweeping
+            self._engine.close()
 
 
-def _publishing(file: catalogue.Published) -> Callable[[Request], Awaitable[Response]]:
+async def _refuse_http(scope: Scope, send: Send, error: HTTPException) -> None:
+    """Answer what HTTP refuses; pages look for OAuth at paths that are not there, and have to be able to read that."""
+    if error.status_code == HTTPStatus.NOT_FOUND:
+        send = with_cors(send)
+        if scope["method"] == "OPTIONS":
+            await preflight(send, dict(scope["headers"]), methods=b"OPTIONS")
+            return
+    words = _HTTP_WORDS.get(error.status_code, error.detail)
+    await refuse_http(send, error.status_code, words, error.headers)
+
+
+def _publishing(file: catalogue.Published, settings: Settings) -> Callable[[Request], Awaitable[Response]]:
     """Answers with a file of the catalogue, in which the service has the address it was asked at."""
     text_for = lru_cache(maxsize=16)(file.text)
 
     async def publish(request: Request) -> Response:
-        where = f"{request.url.scheme}://{request.url.netloc}"
+        where = reached_at(request.scope, headers_of(request.scope), settings)
         return Response(text_for(where), media_type=file.media_type, headers=_FOR_ANY_PAGE)
 
     return publish

@@ -44,9 +44,13 @@ class Authenticator:
         self._known: dict[bytes, tuple[Caller, float]] = {}
 
     async def caller(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Caller:
-        """Whom the key stands for, or the address when there is none; raises `Unauthorized` for a wrong key."""
-        authorization = headers.get(b"authorization")
-        if authorization is None:
+        """Whom the key stands for, or the address when there is none; raises `Unauthorized` for a wrong key.
+
+        An empty header announces nothing, and is as good as none. ``Bearer`` alone announces a key that is missing:
+        whoever meant to save hears of it.
+        """
+        authorization = headers.get(b"authorization", b"").strip()
+        if not authorization:
             return await self.anonymous(scope, headers)
         known = self._known.get(authorization)
         if known is not None and self._seconds() < known[1]:

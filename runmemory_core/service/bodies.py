@@ -14,9 +14,10 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
 from runmemory_core.errors import BodyTooLarge, MalformedBody
-from runmemory_core.policy.json_rules import parse
+from runmemory_core.policy.json_rules import parse, read_laxly
 
-_ENVELOPE_DEPTH = 200
+ENVELOPE_DEPTH = 200
+"""The nesting that is read at all; each state in an envelope has a bound of its own."""
 _GZIP_ONLY = 16 + zlib.MAX_WBITS
 
 
@@ -77,12 +78,11 @@ def read_json(body: bytes | bytearray, *, deep: bool) -> dict[str, Any]:
     if not body:
         return {}
     try:
-        arguments: Any = from_json(body, allow_inf_nan=False)
-    except ValueError:
-        arguments = None
-    if deep or arguments is None:
-        # Slower, and says what is wrong and where.
-        arguments = parse(bytes(body), max_depth=_ENVELOPE_DEPTH)
+        arguments: Any = (
+            parse(bytes(body), max_depth=ENVELOPE_DEPTH) if deep else from_json(body, allow_inf_nan=False)
+        )
+    except ValueError as error:
+        raise read_laxly(bytes(body), max_depth=ENVELOPE_DEPTH, cause=str(error))[1] from None
     if not isinstance(arguments, dict):
         raise MalformedBody('the body is JSON but no object; one like {"run_id": "invoice-import"} is needed')
     return cast("dict[str, Any]", arguments)

@@ -10,15 +10,13 @@ import json
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from runmemory_core.model import RELEASE
+from runmemory_core.model import RELEASE, SUMMARY
 from runmemory_core.operations import TOOLS
 from runmemory_core.operations.agents import INSTRUCTIONS, tools
 from runmemory_core.service import openapi
 
-HOSTED_URL = "https://memory.cloudforbots.com"
 NAME = "run-memory"
 TITLE = "Run Memory"
-SUMMARY = "Checkpoints for long agent runs: crashed at step 7, resume at step 8."
 
 _SERVER_SCHEMA = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
 _WHEN = (
@@ -39,13 +37,14 @@ class Published(NamedTuple):
 
 def skill(where: str) -> str:
     """SKILL.md in the Agent Skills form: who reads its head decides whether to read on."""
+    needs = f"Needs the tools of the MCP server at {where}/mcp, or HTTP access to {where}."
     rows = "\n".join(f"| `{operation.name}` | {operation.description} |" for operation in TOOLS)
     return f"""\
 ---
 name: {NAME}
 description: {json.dumps(f"{SUMMARY} {_WHEN}")}
 license: MIT
-compatibility: Needs the tools of the MCP server at {where}/mcp, or HTTP access to {where}.
+compatibility: {json.dumps(needs)}
 metadata:
   version: "{RELEASE}"
 ---
@@ -162,8 +161,7 @@ def llms(where: str) -> str:
 
 
 def _openapi(where: str) -> str:
-    del where  # its addresses are relative
-    return _json(openapi.document())
+    return _json(openapi.document(where))
 
 
 def _json(value: Any) -> str:

@@ -10,6 +10,7 @@ from runmemory_core.engine.keys import issue_free_key
 from runmemory_core.model import Plan
 from runmemory_core.operations.wire import write
 from runmemory_core.service.answers import JSON, answer
+from runmemory_core.service.heads import headers_of
 from runmemory_core.service.keys import digest, id_of, new_key
 from runmemory_core.service.rest import Engine
 
@@ -25,7 +26,7 @@ class FreeKeyEndpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         del receive
-        caller = await self._engine.authenticator.anonymous(scope, dict(scope["headers"]))
+        caller = await self._engine.authenticator.anonymous(scope, headers_of(scope))
         key = new_key()
         record = partial(
             issue_free_key,

@@ -6,25 +6,31 @@ service that listens on this machine only therefore answers to this machine's na
 
 from __future__ import annotations
 
+import ipaddress
 from urllib.parse import urlsplit
 
 from runmemory_core.errors import WrongOrigin
+from runmemory_core.service.addresses import name_in
 from runmemory_core.service.settings import Settings
 
-LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 _ANY = "*"
 
 
 def check_host(header: bytes, settings: Settings) -> None:
     """Raise `WrongOrigin` unless the Host header names this service."""
-    if _local_only(settings.allowed_hosts, settings):
-        allowed = LOOPBACK
-    elif not settings.allowed_hosts or _ANY in settings.allowed_hosts:
+    listed = settings.allowed_hosts
+    local_only = _local_only(listed, settings)
+    if _ANY in listed or not (listed or local_only):
         return
-    else:
-        allowed = frozenset(settings.allowed_hosts)
     host = header.decode("latin-1").lower()
-    if host not in allowed and _name_in(f"//{host}") not in allowed:
+    name = name_in(host)
+    named_so = name is not None and (
+        not {host, name}.isdisjoint(listed)
+        or name in {name_in(each) for each in listed if ":" not in each.rpartition("]")[2]}
+        or name == _public_name(settings)
+        or (local_only and _is_loopback(name))
+    )
+    if not named_so:
         raise WrongOrigin(
             "this service was not told that it has the name in the Host header: set RUNMEMORY_ALLOWED_HOSTS "
             "to it, or to * for any name"
@@ -33,16 +39,18 @@ def check_host(header: bytes, settings: Settings) -> None:
 
 def check_origin(header: bytes | None, settings: Settings) -> None:
     """Raise `WrongOrigin` for a web page that may not call; other programs send no Origin."""
-    if not header:
+    listed = settings.allowed_origins
+    local_only = _local_only(listed, settings)
+    if not header or _ANY in listed or not (listed or local_only):
         return
     origin = header.decode("latin-1").lower()
-    if _local_only(settings.allowed_origins, settings):
-        allowed = _name_in(origin) in LOOPBACK
-    elif not settings.allowed_origins or _ANY in settings.allowed_origins:
-        return
-    else:
-        allowed = origin in settings.allowed_origins
-    if not allowed:
+    name = name_in(origin.partition("://")[2])
+    may_call = (
+        origin in listed
+        or origin == _public_origin(settings)
+        or (local_only and name is not None and _is_loopback(name))
+    )
+    if not may_call:
         raise WrongOrigin(
             "web pages of this origin may not call this service: set RUNMEMORY_ALLOWED_ORIGINS to it, or to "
             "* for any"
@@ -50,11 +58,21 @@ def check_origin(header: bytes | None, settings: Settings) -> None:
 
 
 def _local_only(listed: tuple[str, ...], settings: Settings) -> bool:
-    return not listed and settings.host in LOOPBACK
+    return not listed and _is_loopback(settings.host)
 
 
-def _name_in(url: str) -> str | None:
+def _is_loopback(name: str) -> bool:
     try:
-        return urlsplit(url).hostname
+        return ipaddress.ip_address(name).is_loopback
     except ValueError:
-        return None
+        return name.lower() == "localhost"
+
+
+def _public_origin(settings: Settings) -> str | None:
+    parts = urlsplit((settings.public_url or "").lower())
+    return f"{parts.scheme}://{parts.netloc}" if parts.netloc else None
+
+
+def _public_name(settings: Settings) -> str | None:
+    """The name that proxies in front of the service have for it."""
+    return name_in(urlsplit((settings.public_url or "").lower()).netloc)

@@ -18,12 +18,12 @@ from mcp.server.lowlevel.server import Server
 from pydantic_core import from_json
 
 from runmemory_core.errors import OverQuota, RunMemoryError
-from runmemory_core.model import RELEASE, Caller
+from runmemory_core.model import HOSTED_URL, RELEASE, Caller
 from runmemory_core.operations import OPERATIONS, TOOLS
 from runmemory_core.operations.agents import INSTRUCTIONS, PROBLEM_META, for_agents, tools
 from runmemory_core.operations.calls import Call, prepare
 from runmemory_core.policy.json_rules import write
-from runmemory_core.service.answers import fault, report
+from runmemory_core.service.answers import discreet, fault
 from runmemory_core.service.rest import LARGE_BYTES, Engine
 
 _SCHEMAS = {tool["name"]: tool["inputSchema"] for tool in tools()}
@@ -37,11 +37,14 @@ Result = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """Who sent a message, how long it was, and at which address the service was reached."""
+    """Who sent a message, how long it was, and where a long state is read: at the service, or in a database."""
 
     caller: Caller
     size_bytes: int = 0
     where: str | None = None
+    database: str | None = None
+    refusal: RunMemoryError | None = None
+    """Why the message is refused, when its envelope is sound and what it carries is not."""
 
 
 def tool_server(engine: Engine, who: Callable[[Context], Asker]) -> Server[Any]:
@@ -63,7 +66,7 @@ def tool_server(engine: Engine, who: Callable[[Context], Asker]) -> Server[Any]:
         "run-memory",
         title="Run Memory",
         version=RELEASE,
-        website_url="https://memory.cloudforbots.com",
+        website_url=HOSTED_URL,
         instructions=INSTRUCTIONS,
         get_tool_input_schema=_SCHEMAS.get,
         on_list_tools=list_tools,
@@ -72,6 +75,8 @@ def tool_server(engine: Engine, who: Callable[[Context], Asker]) -> Server[Any]:
 
 
 async def _call(engine: Engine, asker: Asker, name: str, arguments: Mapping[str, Any]) -> Result:
+    if asker.refusal is not None:
+        return _refusal(asker.refusal)
     try:
         call = await _prepared(engine, asker, name, arguments)
         body, _ = await engine.run(call, asker.caller, size_bytes=asker.size_bytes)
@@ -79,11 +84,10 @@ async def _call(engine: Engine, asker: Asker, name: str, arguments: Mapping[str,
     except OverQuota as error:
         return _result(_over_quota(name, error)) | _for_programs(error)
     except RunMemoryError as error:
-        report(error)
-        return _refusal(error)
+        return _refusal(discreet(error, where=engine.store.where))
     except Exception as error:  # noqa: BLE001 - whatever it is, the model is answered and the log has the place
         return _refusal(fault(error))
-    return _result(for_agents(cast("dict[str, Any]", reply), where=asker.where))
+    return _result(for_agents(cast("dict[str, Any]", reply), where=asker.where, database=asker.database))
 
 
 async def _prepared(engine: Engine, asker: Asker, name: str, arguments: Mapping[str, Any]) -> Call:

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic.json_schema import models_json_schema
 
 from runmemory_core.errors import BY_CODE
-from runmemory_core.model import RELEASE
+from runmemory_core.model import RELEASE, SUMMARY
 from runmemory_core.operations import OPERATIONS, Operation
 
 _REFERENCE = "#/components/schemas/{model}"
@@ -57,8 +57,8 @@ _QUOTA_HEADERS: dict[str, Any] = {
 }
 
 
-def document() -> dict[str, Any]:
-    """The whole document."""
+def document(where: str) -> dict[str, Any]:
+    """The whole document of a service with the address ``where``."""
     modes = [(op.request, "validation") for op in OPERATIONS.values()]
     modes += [(op.reply, "serialization") for op in OPERATIONS.values()]
     models, definitions = models_json_schema(modes, ref_template=_REFERENCE)  # pyright: ignore[reportArgumentType]
@@ -69,10 +69,10 @@ def document() -> dict[str, Any]:
         "info": {
             "title": "Run Memory",
             "version": RELEASE,
-            "summary": "Checkpoints for long agent runs: crashed at step 7, resume at step 8.",
+            "summary": SUMMARY,
             "description": "Without an API key every call is a preview: nothing is stored.",
         },
-        "servers": [{"url": "/"}],
+        "servers": [{"url": where}],
         "security": [{}, {"key": []}],
         "paths": paths | _OTHER_PATHS,
         "components": {

@@ -15,7 +15,7 @@ from starlette.types import Receive, Scope, Send
 
 from runmemory_core.engine import perform, reads_only
 from runmemory_core.engine.reading import read_state
-from runmemory_core.errors import AccountRequired, InvalidRequest, MalformedBody
+from runmemory_core.errors import AccountRequired, InvalidRequest
 from runmemory_core.model import Caller
 from runmemory_core.operations import Operation
 from runmemory_core.operations.calls import Call, prepare
@@ -24,6 +24,7 @@ from runmemory_core.operations.wire import write
 from runmemory_core.service.answers import JSON, TEXT, Headers, answer, rate_limit
 from runmemory_core.service.auth import Authenticator
 from runmemory_core.service.bodies import gunzip, read_body, read_json
+from runmemory_core.service.heads import declared_bytes, headers_of, is_gzip
 from runmemory_core.service.settings import Settings
 from runmemory_core.store import Store, Tx
 from runmemory_core.store.clock import wall_clock_ms
@@ -93,19 +94,17 @@ class OperationEndpoint:
         self._takes_key = "idempotency_key" in operation.request.model_fields
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers: dict[bytes, bytes] = dict(scope["headers"])
+        headers = headers_of(scope)
         caller = await self._engine.authenticator.caller(scope, headers)
         if caller.anonymous and self._operation.group == "store":
             raise AccountRequired(
                 f"{self._operation.path} needs an API key; without one Run Memory only previews the five "
                 "tools: send Authorization: Bearer <key>"
             )
-        encoding = headers.get(b"content-encoding", b"identity")
-        if encoding != b"identity" and (encoding != b"gzip" or self._operation.group != "store"):
-            raise MalformedBody("the body is compressed, which is not understood here: send plain JSON")
+        packed = is_gzip(headers, accepted=self._operation.group == "store")
         limit, path = self._limit(caller), self._operation.path
-        body = await read_body(receive, limit=limit, declared=_declared(headers), path=path)
-        if encoding == b"gzip":
+        body = await read_body(receive, limit=limit, declared=declared_bytes(headers), path=path)
+        if packed:
             loop = asyncio.get_running_loop()
             body = await loop.run_in_executor(
                 self._engine.threads, partial(gunzip, body, limit=limit, path=path)
@@ -142,11 +141,6 @@ def _add_key(arguments: dict[str, Any], key: str) -> None:
         )
 
 
-def _declared(headers: dict[bytes, bytes]) -> int:
-    """The Content-Length, which the server has checked to be a number; 0 when there is none."""
-    return int(headers.get(b"content-length", b"0"))
-
-
 class StateEndpoint:
     """A state of any size: whole as JSON, or from ``offset`` on ``length`` characters of it as text."""
 
@@ -156,7 +150,7 @@ class StateEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         engine = self._engine
         request = Request(scope, receive)
-        caller = await engine.authenticator.caller(scope, dict(scope["headers"]))
+        caller = await engine.authenticator.caller(scope, headers_of(scope))
         seq, offset, length = (_number(request, name) for name in ("seq", "offset", "length"))
         asked = prepare("resume", {"run_id": request.path_params["run_id"], "seq": seq, "peek": True}).request
         assert isinstance(asked, Resume)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,7 @@ _LARGEST_PORT = 65_535
 class Settings:
     """How to serve; ``RUNMEMORY_DATABASE``, ``RUNMEMORY_HOST`` and ``RUNMEMORY_PORT`` set the first three.
 
+    ``RUNMEMORY_PUBLIC_URL`` sets ``public_url``.
     ``RUNMEMORY_TRUSTED_PROXIES``, ``RUNMEMORY_ALLOWED_HOSTS`` and ``RUNMEMORY_ALLOWED_ORIGINS`` are lists with commas.
     """
 
@@ -30,7 +32,9 @@ class Settings:
     """0 takes any free one."""
     access_log: bool = False
     trusted_proxies: tuple[Network, ...] = ()
-    """Only these are believed when they say for whom they call (X-Forwarded-For)."""
+    """Only these are believed when they say for whom they call, and at which address."""
+    public_url: str | None = None
+    """The address under which others reach the service, for all that names it. None: the one each request names."""
 
     run_body_bytes: int = MIB
     store_body_bytes: int = 24 * MIB
@@ -81,6 +85,7 @@ def from_environment(
         trusted_proxies=tuple(_network(text) for text in proxies.replace(",", " ").split()),
         database=database or environment.get("RUNMEMORY_DATABASE") or default_database(),
         access_log=access_log,
+        public_url=_address(environment.get("RUNMEMORY_PUBLIC_URL")),
         allowed_hosts=_listed(environment.get("RUNMEMORY_ALLOWED_HOSTS")),
         allowed_origins=_listed(environment.get("RUNMEMORY_ALLOWED_ORIGINS")),
         **{name: value for name, value in given.items() if value is not None},
@@ -88,8 +93,8 @@ def from_environment(
 
 
 def variables(environment: Mapping[str, str] = os.environ) -> list[str]:
-    """The names of the variables that are set for Run Memory; their values may be secret."""
-    return sorted(name for name in environment if name.startswith("RUNMEMORY_"))
+    """The names of the variables that are set for Run Memory; their values may be secret, and empty ones are absent."""
+    return sorted(name for name, value in environment.items() if value and name.startswith("RUNMEMORY_"))
 
 
 def _network(text: str) -> Network:
@@ -100,6 +105,21 @@ def _network(text: str) -> Network:
             f"{text!r} in RUNMEMORY_TRUSTED_PROXIES is no address: use one such as 10.0.0.7 or 10.0.0.0/8",
             pointers={"/trusted_proxies": "not an address"},
         ) from None
+
+
+def _address(text: str | None) -> str | None:
+    if not text:
+        return None
+    if not re.fullmatch(
+        r"https?://(\[[0-9a-f:.]+\]|[\w.-]+)(:\d{1,5})?(/[^\s?#\"'<>]*)?",
+        text,
+        flags=re.IGNORECASE | re.ASCII,
+    ):
+        raise InvalidRequest(
+            "RUNMEMORY_PUBLIC_URL is no address of a service: use one such as https://runs.example.com",
+            pointers={"/public_url": "not an address"},
+        )
+    return text.rstrip("/")
 
 
 def _listed(text: str | None) -> tuple[str, ...]:

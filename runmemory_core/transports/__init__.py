@@ -1,4 +1,4 @@
-"""Ways for a checked `Call` to reach an engine: in this process, or over HTTP.
+"""Ways for a checked `Call` to reach an engine: in this process, or over HTTP, there as REST or as MCP (`wires`).
 
 A transport has one verb. `remote` says whether an answer can get lost on the way, so that the client gives each
 call an idempotency key.

@@ -62,30 +62,39 @@ def conversation(where: str, *, jitter: Iterator[float] | None = None, read: Rea
     (429) is an answer, never repeated.
     """
     factors = jitter or repeat(1.0)
-    problem = ""
-    answer: Answer | Failure | None = None
+    problem, refusal = "", None
     for pause in (*PAUSES_SECONDS, None):
-        answer = yield Send()
-        match answer:
-            case Answer(status=status) if status not in _AGAIN:
-                return (read or read_reply)(answer, where)
+        report = yield Send()
+        match report:
             case Answer(status=status, headers=headers):
-                problem = f"it answered {status}"
+                try:
+                    return (read or read_reply)(report, where)
+                except _NobodysAnswer as error:
+                    problem, refusal = error.detail, None
+                except RunMemoryError as error:
+                    # Over MCP what hinders the service stands in a result of status 200.
+                    if status not in _AGAIN and error.http_status not in _AGAIN:
+                        raise
+                    refusal = error
                 wait = _retry_after(headers)
             case Failure(reason=reason):
-                problem, wait = reason, None
+                problem, refusal, wait = reason, None, None
             case None:
                 raise RuntimeError("a driver reports an Answer or a Failure for each Send")
         if pause is not None:
             yield Pause(min(LONGEST_PAUSE_SECONDS, max(wait or 0.0, pause * next(factors))))
-    if isinstance(answer, Answer) and (described := _object(answer.body)) is not None and "code" in described:
-        raise from_problem(described)  # the service was reached, and said what hinders it
+    if refusal is not None:
+        raise refusal  # the service was reached, and said what hinders it
     tries = len(PAUSES_SECONDS) + 1
     raise Unavailable(
         f"{where} cannot be reached: {problem}, {tries} times. Nothing was confirmed: check the URL and that "
         "the service runs, then send the call again",
         url=where,
     )
+
+
+class _NobodysAnswer(Unavailable):
+    """What stands before the service answered that it cannot be reached."""
 
 
 def read_reply(answer: Answer, where: str) -> Reply:
@@ -100,6 +109,8 @@ def read_reply(answer: Answer, where: str) -> Reply:
 
 def not_ours(answer: Answer, where: str) -> RunMemoryError:
     """What to raise when something else than Run Memory answered."""
+    if answer.status in _AGAIN:
+        return _NobodysAnswer(f"it answered {answer.status}")
     return RunMemoryError(
         f"{where} answered {answer.status} with something that is not Run Memory's JSON: is the URL right?"
     )

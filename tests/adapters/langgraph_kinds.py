@@ -30,9 +30,10 @@ from langchain_core.messages import (
     SystemMessage,
     ToolMessage,
 )
+from langgraph import types
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.store.base import GetOp, Item
-from langgraph.types import Command, Interrupt, Overwrite, PregelTask, Send, StateSnapshot, TimeoutPolicy
+from langgraph.types import Command, Interrupt, Overwrite, PregelTask, Send, StateSnapshot
 from pydantic import BaseModel, ConfigDict, Field, SecretBytes, SecretStr
 
 # --- classes a user's state may hold --------------------------------------------------------------------
@@ -249,7 +250,6 @@ KINDS: dict[str, Any] = {
     "document": Document("text", metadata={"page": 3, "when": date(2024, 1, 2)}, id="d"),
     # LangGraph
     "send": Send("node", {"x": HumanMessage("y")}),
-    "send with timeout": Send("node", 1, timeout=TimeoutPolicy(run_timeout=3)),
     "command": Command(update={"a": [AI]}, goto=[Send("n", 1)], resume={"id": (1, 2)}),
     "interrupt": (Interrupt(value={"ask": "sure?"}, id="i1"),),
     "overwrite": Overwrite({"a": 1}),
@@ -275,4 +275,6 @@ KINDS: dict[str, Any] = {
     "nested": deque([frozenset({(Decimal(1), uuid.UUID(int=1))}), Line("a", Decimal(2), set())]),
     "everything": {"a": [CUSTOMER, {(1, 2): Point(1, NAN)}, _DeltaSnapshot(deque([Send("n", {1, 2})]))]},
 }
+if hasattr(types, "TimeoutPolicy"):  # LangGraph 1.0 has none
+    KINDS["send with timeout"] = Send("node", 1, timeout=types.TimeoutPolicy(run_timeout=3))
 WITHOUT_EQUALITY = {"nan", "specials", "computed nan", "other keys", "everything"}

@@ -63,6 +63,19 @@ def test_time_travel_and_edits_are_no_conflict(saver_maker):
         assert graph.invoke(None, after_a.config)["log"] == ["a", "b", "c"]
 
 
+def test_going_on_from_a_chosen_checkpoint_is_neither_a_conflict_nor_a_restart(saver_maker):
+    with saver_maker() as saver:
+        first = put(saver, {"x": 1})
+        put(saver, {"x": 2}, first)
+    with saver_maker(on_conflict="raise") as saver:
+        assert values_at(saver, first) == {"x": 1}
+        put(saver, {"x": "otherwise"}, first)
+        assert restarts(saver) == 0
+        values_at(saver)
+        with pytest.raises(SeqConflict, match="another worker"):
+            put(saver, {"x": 3}, first)
+
+
 def test_an_id_that_is_not_greater_than_its_parent_is_told_of(saver, caplog):
     at = put(saver, {"x": 1})
     late = checkpoint_of({"x": 2})
@@ -99,6 +112,19 @@ def test_an_answered_question_is_no_restart(saver_maker):
         approval(saver).invoke({"log": []}, CONFIG)
     with saver_maker() as saver:
         approval(saver).invoke(Command(resume="yes"), CONFIG)
+        assert restarts(saver) == 0
+
+
+@pytest.mark.parametrize("stop", [{"interrupt_before": ["b"]}, {"interrupt_after": ["a"]}])
+@pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+def test_going_on_from_a_breakpoint_of_this_process_is_no_restart(saver_maker, stop, durability):
+    for _ in ("one saver stops there", "another goes on"):
+        with saver_maker() as saver:
+            graph = line(saver, ["a", "b", "c"], [])
+            given = {"log": []} if graph.get_state(CONFIG).created_at is None else None
+            result = graph.invoke(given, CONFIG, durability=durability, **stop)
+    assert result == {"log": ["a", "b", "c"]}
+    with saver_maker() as saver:
         assert restarts(saver) == 0
 
 

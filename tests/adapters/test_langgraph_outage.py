@@ -16,7 +16,7 @@ import pytest
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command, interrupt
 
-from runmemory_core import Client, Unauthorized, Unavailable
+from runmemory_core import Client, InvalidRequest, OverQuota, Unauthorized, Unavailable
 from runmemory_core.client.spooling import SpooledStore
 from runmemory_langgraph import RunMemorySaver
 from tests.adapters.test_langgraph_graphs import CONFIG, Log, line
@@ -345,6 +345,70 @@ def test_over_quota_a_run_ends_and_goes_on_here_and_is_sent_the_next_day(place, 
         spend(direct, "small", 0)
     assert any("of today's 50,000 calls" in record.getMessage() for record in caplog.records)
     assert place.kept() == [0, *range(13)]
+
+
+def test_over_quota_histories_hold_what_is_in_the_service_and_what_waits_here(place):
+    place.start()
+    place.key = new_key_in(place.database, account="small", plan=Plan.PRO)
+    with Client(place.database) as direct, place.saver() as saver:
+        at = put(saver, {"x": 0})
+        for number in range(1, 6):
+            at = put(saver, {"x": number}, at)
+        spend(direct, "small", 50_000)
+        saver.put_writes(at, [("x", "waits")], "task")
+        in_service = at
+        for number in range(6, 10):
+            at = put(saver, {"x": number}, at)
+        # Some of it is sent, and the calls are used up again before the rest.
+        spend(direct, "small", 49_998)
+        saver._store._retry_at = 0.0
+        for limit in (None, 1, 3, 50):
+            found = list(saver.list(THREAD, limit=limit))
+            assert [each.checkpoint["channel_values"]["x"] for each in found] == list(range(9, -1, -1))[
+                :limit
+            ]
+        assert not saver.health.ok
+        pages = entries_by_page(saver, limit=2)
+        assert [entry.key for entry in pages] == [each.checkpoint["id"] for each in saver.list(THREAD)]
+        (waiting,) = saver.list(in_service)
+        assert waiting.pending_writes == [("task", "x", "waits")]
+        chain = saver._store.chain("t", key=at["configurable"]["checkpoint_id"])
+        assert [entry.key for entry in chain.entries] == [entry.key for entry in pages]
+        assert len(chain.entries[4].writes) == 1
+        chain = saver._store.chain("t", key=in_service["configurable"]["checkpoint_id"], limit=3)
+        assert [entry.key for entry in chain.entries] == [entry.key for entry in pages[4:7]]
+        cursor = saver._store.history("t", limit=2).cursor
+        with pytest.raises(OverQuota):
+            saver.delete_thread("t")
+        spend(direct, "small", 0)
+        # What waited is sent by now, so that the service has other pages.
+        with pytest.raises(InvalidRequest, match="cursor is not one that a reply gave"):
+            saver._store.history("t", cursor=cursor)
+        assert entries_by_page(saver, limit=4) == saver._store.history("t").entries
+        assert saver.health.ok
+
+
+def entries_by_page(saver, limit):
+    entries, cursor = [], None
+    while True:
+        page = saver._store.history("t", limit=limit, cursor=cursor)
+        assert len(page.entries) <= limit
+        entries += page.entries
+        if (cursor := page.cursor) is None:
+            return entries
+
+
+def test_a_list_that_began_before_the_calls_were_used_up_is_begun_anew(place):
+    place.start()
+    place.key = new_key_in(place.database, account="small", plan=Plan.PRO)
+    with Client(place.database) as direct, place.saver() as saver:
+        at = put(saver, {"x": 1}, put(saver, {"x": 0}))
+        cursor = saver._store.history("t", limit=1).cursor
+        spend(direct, "small", 50_000)
+        put(saver, {"x": 2}, at)
+        with pytest.raises(InvalidRequest, match="read it again from the beginning"):
+            saver._store.history("t", limit=1, cursor=cursor)
+        spend(direct, "small", 0)
 
 
 def spend(client: Client, account: str, calls: int) -> None:

@@ -6,7 +6,7 @@ import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
@@ -17,7 +17,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.serde.types import ERROR, INTERRUPT
 from pydantic import BaseModel, SecretStr
 
-from runmemory_core import InvalidRequest
+from runmemory_core import Client, InvalidRequest
 from runmemory_langgraph import DecodingRefused, RunMemorySaver
 
 THREAD: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
@@ -275,6 +275,16 @@ def test_from_conn_string_is_usable_bare_in_with_and_in_async_with(tmp_path):
         return found.checkpoint["channel_values"]
 
     assert asyncio.run(read()) == {"x": 1}
+
+
+@pytest.mark.parametrize("make", [RunMemorySaver, RunMemorySaver.from_conn_string])
+def test_a_saver_takes_what_a_client_takes(make, tmp_path):
+    with make(tmp_path / "x") as saver:
+        put(saver, {"x": 1})
+    assert (tmp_path / "x").exists()
+    taken = get_type_hints(Client.__init__)["url"]
+    assert get_type_hints(RunMemorySaver.__init__)["url"] == taken
+    assert get_type_hints(RunMemorySaver.from_conn_string)["conn_string"] | None == taken
 
 
 class Login(BaseModel):

@@ -90,19 +90,23 @@ def main() -> None:
                 found["bare inserts, one a transaction"].append(inserts_a_second(insert))
                 found["bare ASGI app"].append(requests_a_second(theirs, key))
                 found["saves"].append(requests_a_second(ours, key))
-        inserts, asgi, saves = found.values()
-        over_inserts = median(a / b for a, b in zip(saves, inserts, strict=True))
-        over_asgi = median(a / b for a, b in zip(saves, asgi, strict=True))
-        show(
-            "served, 2 KB, 16 clients, durable, one server core",
-            ["", "a second", "saves against it", "aim"],
-            [
-                ["bare inserts, one a transaction", f"{median(inserts):,.0f}", f"{over_inserts:.2f}", "≥ 3"],
-                ["bare ASGI app", f"{median(asgi):,.0f}", f"{over_asgi:.2f}", "≥ 0.33"],
-                ["saves", f"{median(saves):,.0f}", "", ""],
-            ],
-            note=f"a bare 4 KB pwrite and fdatasync took {raw_flush(Path(folder)) * 1e6:.0f} µs",
-        )
+        show_rates(*found.values(), flush_seconds=raw_flush(Path(folder)))
+
+
+def show_rates(inserts: list[float], asgi: list[float], saves: list[float], *, flush_seconds: float) -> None:
+    """The medians, and the medians of each round's ratio."""
+    over_inserts = median(a / b for a, b in zip(saves, inserts, strict=True))
+    over_asgi = median(a / b for a, b in zip(saves, asgi, strict=True))
+    show(
+        "served, 2 KB, 16 clients, durable, one server core",
+        ["", "a second", "saves against it", "aim"],
+        [
+            ["bare inserts, one a transaction", f"{median(inserts):,.0f}", f"{over_inserts:.2f}", "≥ 3"],
+            ["bare ASGI app", f"{median(asgi):,.0f}", f"{over_asgi:.2f}", "≥ 0.33"],
+            ["saves", f"{median(saves):,.0f}", "", ""],
+        ],
+        note=f"a bare 4 KB pwrite and fdatasync took {flush_seconds * 1e6:.0f} µs",
+    )
 
 
 if __name__ == "__main__":

@@ -14,7 +14,8 @@ import pytest
 
 from runmemory_core import AsyncClient, Client, InvalidRequest
 from runmemory_core.client import _connect
-from runmemory_core.client._connect import HOSTED_URL, Target, target
+from runmemory_core.client._connect import Target, target
+from runmemory_core.model import HOSTED_URL
 
 DATABASE = sqlite3.connect(":memory:")
 DATABASE.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from itertools import repeat
@@ -24,17 +24,21 @@ from runmemory_core import (
     Unavailable,
 )
 from runmemory_core.errors import StoreBusy, StoreFull
+from runmemory_core.operations.agents import PROBLEM_META
 from runmemory_core.transports import retries
-from runmemory_core.transports.retries import Answer, Failure, Pause, Send, conversation
+from runmemory_core.transports.retries import Answer, Failure, Pause, Read, Send, conversation
+from runmemory_core.transports.wires import MCP, REST, Wire
 
 WHERE = "https://memory.example"
 GOOD = Answer(200, {}, b'{"seq":1}')
 AWAY = Answer(503, {}, b"")
 
 
-def talk(*reports: Answer | Failure, jitter: Iterator[float] | None = None) -> tuple[list[float], Any]:
+def talk(
+    *reports: Answer | Failure, jitter: Iterator[float] | None = None, read: Read | None = None
+) -> tuple[list[float], Any]:
     """The pauses that are asked for, and the reply or the exception in the end; every report is used."""
-    commands = conversation(WHERE, jitter=jitter)
+    commands = conversation(WHERE, jitter=jitter, read=read)
     pauses: list[float] = []
     waiting = list(reports)
     report: Answer | Failure | None = None
@@ -235,3 +239,59 @@ def test_a_service_that_stays_busy_is_told_in_its_own_words() -> None:
 
     with pytest.raises(StoreBusy, match="another process held the database"):
         carry_out()
+
+
+# --- the same over both wires ---------------------------------------------------------------------------
+
+
+def over_rest(error: RunMemoryError) -> Answer:
+    return problem(error)
+
+
+def over_mcp(error: RunMemoryError) -> Answer:
+    """A refusal before any tool was called."""
+    body = {
+        "jsonrpc": "2.0",
+        "id": None,
+        "error": {"code": -32603, "message": "", "data": error.to_problem()},
+    }
+    return Answer(error.http_status, {}, json.dumps(body).encode())
+
+
+def in_a_result(error: RunMemoryError) -> Answer:
+    """A refusal by a tool."""
+    result = {"isError": True, "content": [], "_meta": {PROBLEM_META: error.to_problem()}}
+    return Answer(200, {}, json.dumps({"jsonrpc": "2.0", "id": 1, "result": result}).encode())
+
+
+@pytest.mark.parametrize(
+    ("wire", "put"), [(REST, over_rest), (MCP, over_mcp), (MCP, in_a_result)], ids=["rest", "mcp", "result"]
+)
+@pytest.mark.parametrize(
+    ("error", "tries"),
+    [
+        (Unavailable("the service is stopping", retry_after=1), 4),
+        (StoreBusy("the database is busy"), 4),
+        (StoreError("the database: broken"), 1),
+        (StoreFull("the disk is full"), 1),
+        (OverQuota("no", limit=1), 1),
+        (StaleAttempt("stop", current_attempt=2), 1),
+    ],
+    ids=lambda value: getattr(value, "code", value),
+)
+def test_both_wires_try_as_often_and_end_with_the_services_own_words(
+    wire: Wire, put: Callable[[RunMemoryError], Answer], error: RunMemoryError, tries: int
+) -> None:
+    pauses, raised = talk(*[put(error)] * tries, read=wire.read)
+    assert len(pauses) == tries - 1
+    assert type(raised) is type(error)
+    assert (raised.detail, raised.facts) == (error.detail, error.facts)
+
+
+@pytest.mark.parametrize("wire", [REST, MCP], ids=["rest", "mcp"])
+@pytest.mark.parametrize("failure", [AWAY, Answer(502, {}, b"<html>"), Failure("refused")])
+def test_over_both_wires_nobodys_answer_means_out_of_reach(wire: Wire, failure: Answer | Failure) -> None:
+    pauses, raised = talk(*[failure] * 4, read=wire.read)
+    assert len(pauses) == 3
+    assert type(raised) is Unavailable
+    assert "cannot be reached" in raised.detail

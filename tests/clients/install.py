@@ -6,18 +6,16 @@ named here, so that a run says which clients it speaks for; where they come from
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
 import shutil
 import subprocess
-import sys
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 
 import platformdirs
+
+from tests.environments import alone, make_environment
 
 NODE = "node@22.23.3"
 NPM = (
@@ -50,29 +48,15 @@ def node_path(clients: Path) -> str:
     return os.pathsep.join([str(modules / "node" / "bin"), str(modules / ".bin"), "/usr/bin", "/bin"])
 
 
-def python_of(clients: Path, name: str) -> Path:
-    """The interpreter of one of the Python environments."""
-    return clients / name / "bin" / "python"
-
-
 def install() -> Path:
     """Install what is missing and return the folder; several processes may ask at once."""
     clients = folder()
-    clients.mkdir(parents=True, exist_ok=True)
-    with _alone(clients):
-        if not (clients / "complete").exists():
+    with alone(clients) as complete:
+        if not complete:
             _install_node(clients)
             for name, packages in (PYTHON | JUDGES).items():
-                _install_python(clients, name, packages)
-            (clients / "complete").touch()
+                make_environment(clients / name, *packages)
     return clients
-
-
-@contextmanager
-def _alone(clients: Path) -> Generator[None]:
-    with (clients / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def _install_node(clients: Path) -> None:
@@ -86,12 +70,6 @@ def _install_node(clients: Path) -> None:
         path = f"{node_path(clients)}{os.pathsep}{os.environ['PATH']}"
         command = [npm, "install", *flags, *packages]
         subprocess.run(command, env=os.environ | {"PATH": path}, cwd=clients, check=True)
-
-
-def _install_python(clients: Path, name: str, packages: tuple[str, ...]) -> None:
-    subprocess.run([sys.executable, "-m", "uv", "venv", "--quiet", "--clear", clients / name], check=True)
-    command = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--python", python_of(clients, name)]
-    subprocess.run([*command, *packages], check=True)
 
 
 if __name__ == "__main__":

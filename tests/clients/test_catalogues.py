@@ -16,9 +16,10 @@ from typing import Any
 import jsonschema
 import pytest
 
+from runmemory_core.model import HOSTED_URL
 from runmemory_core.service import catalogue
-from tests.clients import install
 from tests.clients.conftest import ROOT, Clients
+from tests.environments import interpreter_of
 
 pytestmark = pytest.mark.long
 
@@ -27,7 +28,7 @@ SERVER: dict[str, Any] = json.loads((PUBLISHED / "server.json").read_text())
 
 
 def judge(clients: Clients, name: str) -> Path:
-    return install.python_of(clients.folder, "catalogue").with_name(name)
+    return interpreter_of(clients.folder / "catalogue").with_name(name)
 
 
 @pytest.fixture
@@ -120,7 +121,7 @@ def skill_in(folder: Path, text: str) -> Path:
     return folder / "run-memory"
 
 
-@pytest.mark.parametrize("address", [catalogue.HOSTED_URL, LONG])
+@pytest.mark.parametrize("address", [HOSTED_URL, LONG])
 def test_the_reference_takes_the_skill(clients: Clients, tmp_path: Path, address: str) -> None:
     skill = skill_in(tmp_path, catalogue.skill(address))
     assert "Valid skill" in clients.run([judge(clients, "agentskills"), "validate", skill])
@@ -128,6 +129,6 @@ def test_the_reference_takes_the_skill(clients: Clients, tmp_path: Path, address
 
 @pytest.mark.parametrize("fault", SPOILT)
 def test_the_reference_refuses_a_spoilt_one(clients: Clients, tmp_path: Path, fault: str) -> None:
-    skill = skill_in(tmp_path, SPOILT[fault](catalogue.skill(catalogue.HOSTED_URL)))
+    skill = skill_in(tmp_path, SPOILT[fault](catalogue.skill(HOSTED_URL)))
     with pytest.raises(AssertionError, match="ended with 1"):
         clients.run([judge(clients, "agentskills"), "validate", skill])

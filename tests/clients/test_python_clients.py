@@ -12,6 +12,7 @@ from runmemory_core.operations import TOOLS
 from runmemory_core.operations.agents import INSTRUCTIONS
 from tests.clients import install
 from tests.clients.conftest import Clients
+from tests.environments import interpreter_of
 from tests.service.serving import Service
 
 pytestmark = pytest.mark.long
@@ -19,7 +20,7 @@ pytestmark = pytest.mark.long
 
 def talk(clients: Clients, service: Service, environment: str, key: str) -> dict[str, Any]:
     script = Path(__file__).with_name(f"talk_{environment}.py")
-    interpreter = install.python_of(clients.folder, environment)
+    interpreter = interpreter_of(clients.folder / environment)
     with clients.start([interpreter, script, f"{service.url}/mcp", key]) as process:
         out, err = process.communicate(timeout=90)
     assert process.returncode == 0, err

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from runmemory_core import Client
-from tests.contract.faces import FACES, Face, Served, open_face
+from tests.contract.faces import FACES, Face, open_face
+from tests.contract.network import Served
 
 
 @pytest.fixture(scope="session")

@@ -7,32 +7,34 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import socket
+import re
 import sqlite3
-from collections.abc import Callable, Mapping
-from concurrent.futures import Future
-from contextlib import AbstractAsyncContextManager, closing
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from functools import partial, wraps
 from pathlib import Path
-from threading import Thread
 from typing import Any, cast
 
-import uvicorn
-from starlette.types import ASGIApp, Receive, Scope, Send
+import pytest
+from starlette.types import Scope
 
 from runmemory_core import AsyncClient, Client
 from runmemory_core.client import AsyncStoreClient, StoreClient
-from runmemory_core.engine.keys import issue_key
+from runmemory_core.engine.keys import issue_key, revoke_key
 from runmemory_core.engine.sweeping import sweep_all
 from runmemory_core.model import LIMITS, Caller, Limits, Plan
 from runmemory_core.operations.tools import ResumeReply, SavedCheckpoint
-from runmemory_core.service.app import Service, create_app
+from runmemory_core.service.app import create_app
 from runmemory_core.service.auth import Authenticator
 from runmemory_core.service.keys import digest, id_of, new_key
 from runmemory_core.service.settings import Settings
 from runmemory_core.store.sqlite import SqliteStore
 from runmemory_core.transports.embedded import AsyncEmbeddedTransport, EmbeddedTransport
+from tests.contract.network import PROXIES, Network, Served
+from tests.service.serving import Answer, ask
 
 NOON = 1_772_366_400_000
 """2026-03-01T12:00:00Z, when every test begins."""
@@ -61,6 +63,10 @@ class Clock:
         self.now_ms += length_ms
 
 
+Call = Callable[[Any], Any]
+"""What a client is asked, as in ``lambda client: client.resume("import")``."""
+
+
 class Waited:
     """An `AsyncClient` whose methods are waited for."""
 
@@ -83,6 +89,21 @@ class Waited:
 
         return wait
 
+    def at_once(self, calls: Sequence[Call]) -> list[Any]:
+        async def gather() -> list[Any]:
+            return await asyncio.gather(*(call(self._inner) for call in calls), return_exceptions=True)
+
+        return self._loop.run_until_complete(gather())
+
+
+def at_once(client: Client, calls: Sequence[Call]) -> list[Any]:
+    """What each call answered, or the exception that it raised; all begin before any is waited for."""
+    if isinstance(client, Waited):
+        return client.at_once(calls)
+    with ThreadPoolExecutor(len(calls)) as threads:
+        futures = [threads.submit(call, client) for call in calls]
+    return [future.exception() or future.result() for future in futures]
+
 
 class Face:
     """One way in; `client` gives clients for different callers of the same database."""
@@ -96,7 +117,14 @@ class Face:
         self, *, account: str = "default", plan: Plan = Plan.OWN, limits: Limits | None = None
     ) -> Client:
         """A client of ``account``; ``limits`` other than the plan's make tests of bounds short."""
-        caller = Caller(account=account, plan=plan, limits=limits or LIMITS[plan])
+        return self._opened(Caller(account=account, plan=plan, limits=limits or LIMITS[plan]))
+
+    def stranger(self) -> Client:
+        """A client without a key, who shares an account with everybody at the same address."""
+        limits = LIMITS[Plan.WATCH]
+        return self._opened(Caller(account="anonymous:here", plan=Plan.WATCH, limits=limits, anonymous=True))
+
+    def _opened(self, caller: Caller) -> Client:
         client = self._connect(caller)
         self._closing.append(client.close)
         return client
@@ -108,6 +136,16 @@ class Face:
         """Everything in the database, as SQL."""
         with closing(sqlite3.connect(f"{self.path.as_uri()}?mode=ro", uri=True)) as connection:
             return list(connection.iterdump())
+
+    def rows(self) -> Counter[str]:
+        """How many rows each table has."""
+        dump = "\n".join(self.dump())
+        return Counter(re.findall(r'^INSERT INTO "(\w+)"', dump, flags=re.MULTILINE))
+
+    def change(self, sql: str) -> None:
+        """Change the database behind the back of Run Memory."""
+        with closing(sqlite3.connect(self.path)) as connection, connection:
+            connection.execute(sql)
 
     def sweep(self) -> int:
         """Remove what has expired by now, as `runmemory sweep` does; how many records went."""
@@ -148,59 +186,6 @@ class AsyncEmbeddedFace(Face):
         self._loop.close()
 
 
-class _Server(uvicorn.Server):
-    """uvicorn's, which tells its loop, so that a test can have an application started there."""
-
-    loop: asyncio.AbstractEventLoop
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        self.loop = asyncio.get_running_loop()
-        await super().startup(sockets)
-
-
-class Served:
-    """An HTTP server on a thread of its own, which answers with the application of the current test."""
-
-    def __init__(self) -> None:
-        self.app: ASGIApp | None = None
-        listener = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        config = uvicorn.Config(self._answer, interface="asgi3", lifespan="off", log_config=None)
-        self._server = _Server(config)
-        # What connects before the server runs waits in the listener's backlog.
-        self._thread = Thread(target=self._server.run, kwargs={"sockets": [listener]})
-        self._thread.start()
-
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        assert self.app is not None
-        await self.app(scope, receive, send)
-
-    def running(self, context: AbstractAsyncContextManager[None]) -> Callable[[], object]:
-        """Enter ``context`` on the server's loop; what is returned leaves it, in the same task."""
-        while not self._server.started:
-            self._thread.join(0.01)
-        stop = asyncio.Event()
-        entered: Future[None] = Future()
-
-        async def hold() -> None:
-            async with context:
-                entered.set_result(None)
-                await stop.wait()
-
-        holding = asyncio.run_coroutine_threadsafe(hold(), self._server.loop)
-        entered.result()
-
-        def leave() -> None:
-            self._server.loop.call_soon_threadsafe(stop.set)
-            holding.result()
-
-        return leave
-
-    def close(self) -> None:
-        self._server.should_exit = True
-        self._thread.join()
-
-
 class LimitingAuthenticator(Authenticator):
     """The service's own, where a test may give a key other limits than its plan has."""
 
@@ -219,15 +204,39 @@ class HttpFace(Face):
         super().__init__(folder)
         self.url = served.url
         self._store = SqliteStore(self.path)
-        settings = Settings(database=f"sqlite:///{self.path}")
-        served.app = service = create_app(self._store, settings, clock_ms=self.clock)
-        engine = service._engine
+        settings = Settings(database=f"sqlite:///{self.path}", trusted_proxies=(PROXIES,))
+        self.service = create_app(self._store, settings, clock_ms=self.clock)
+        served.app = self.network = Network(self.service)
+        engine = self.service._engine
         self._callers = LimitingAuthenticator(self._store, engine.threads, settings, clock_ms=self.clock)
         self._callers.limits = {}
         engine.authenticator = self._callers
         self._closing += [self._store.close, engine.close]
 
-    def _key_for(self, caller: Caller) -> str:
+    def ask(self, method: str, path: str, body: Any = None, **more: Any) -> Answer:
+        """One plain request, with the ``key`` and ``headers`` that are given."""
+        return ask(self.url, method, path, body, **more)
+
+    def key(self, *, account: str = "default", plan: Plan = Plan.OWN) -> str:
+        """A new key for plain requests."""
+        return self._issued(Caller(account=account, plan=plan, limits=LIMITS[plan]))
+
+    def revoke(self, key: str) -> None:
+        self._store.transact(lambda tx: revoke_key(tx, id_of(key), now_ms=self.clock.now_ms))
+
+    def client_with(self, key: str | None) -> Client:
+        """A client that has this key."""
+        client = self._client(key)
+        self._closing.append(client.close)
+        return client
+
+    def _connect(self, caller: Caller) -> Client:
+        return self._client(None if caller.anonymous else self._issued(caller))
+
+    def _client(self, key: str | None) -> Client:
+        return Client(self.url, api_key=key)
+
+    def _issued(self, caller: Caller) -> str:
         key = new_key()
         issue = partial(
             issue_key,
@@ -242,9 +251,6 @@ class HttpFace(Face):
         self._callers.limits[f"Bearer {key}".encode()] = caller.limits
         return key
 
-    def _connect(self, caller: Caller) -> Client:
-        return Client(self.url, api_key=self._key_for(caller))
-
 
 class AsyncHttpFace(HttpFace):
     """`AsyncClient` of a service."""
@@ -253,8 +259,8 @@ class AsyncHttpFace(HttpFace):
         super().__init__(folder, served)
         self._loop = asyncio.new_event_loop()
 
-    def _connect(self, caller: Caller) -> Client:
-        return cast("Client", Waited(AsyncClient(self.url, api_key=self._key_for(caller)), self._loop))
+    def _client(self, key: str | None) -> Client:
+        return cast("Client", Waited(AsyncClient(self.url, api_key=key), self._loop))
 
     def close(self) -> None:
         super().close()
@@ -264,7 +270,7 @@ class AsyncHttpFace(HttpFace):
 class ToolsOverMcp(Client):
     """A `Client` over MCP, whose `store`, which MCP does not carry, is that of a client over HTTP."""
 
-    def __init__(self, http: Client, key: str) -> None:
+    def __init__(self, http: Client, key: str | None) -> None:
         super().__init__(f"mcp+{http.where}/mcp", api_key=key)
         self._beside = http
 
@@ -280,7 +286,7 @@ class ToolsOverMcp(Client):
 class AsyncToolsOverMcp(AsyncClient):
     """`ToolsOverMcp` for an event loop."""
 
-    def __init__(self, http: AsyncClient, key: str) -> None:
+    def __init__(self, http: AsyncClient, key: str | None) -> None:
         super().__init__(f"mcp+{http.where}/mcp", api_key=key)
         self._beside = http
 
@@ -298,11 +304,9 @@ class McpFace(HttpFace):
 
     def __init__(self, folder: Path, served: Served) -> None:
         super().__init__(folder, served)
-        assert isinstance(served.app, Service)
-        self._closing.append(served.running(served.app.mcp.running()))
+        self._closing.append(served.running(self.service.mcp.running()))
 
-    def _connect(self, caller: Caller) -> Client:
-        key = self._key_for(caller)
+    def _client(self, key: str | None) -> Client:
         return ToolsOverMcp(Client(self.url, api_key=key), key)
 
 
@@ -311,16 +315,18 @@ class AsyncMcpFace(AsyncHttpFace):
 
     def __init__(self, folder: Path, served: Served) -> None:
         super().__init__(folder, served)
-        assert isinstance(served.app, Service)
-        self._closing.append(served.running(served.app.mcp.running()))
+        self._closing.append(served.running(self.service.mcp.running()))
 
-    def _connect(self, caller: Caller) -> Client:
-        key = self._key_for(caller)
+    def _client(self, key: str | None) -> Client:
         client = AsyncToolsOverMcp(AsyncClient(self.url, api_key=key), key)
         return cast("Client", Waited(client, self._loop))
 
 
-FACES = ("embedded-blocking", "embedded-async", "http-blocking", "http-async", "mcp-blocking", "mcp-async")
+SERVED = ("http-blocking", "http-async", "mcp-blocking", "mcp-async")
+FACES = ("embedded-blocking", "embedded-async", *SERVED)
+
+served_only = pytest.mark.parametrize("face", SERVED, indirect=True)
+"""For the rules in `SERVED_ONLY` of the manifest; such a test takes its face as an `HttpFace`."""
 
 
 def open_face(name: str, folder: Path, served: Callable[[], Served]) -> Face:

@@ -1,7 +1,7 @@
 """The rules of the specification that this release keeps, by id.
 
-Each is held by a test marked ``@pytest.mark.rule("<id>")`` that runs over every face; a rule without one
-fails `test_manifest.py`. The sentences are short on purpose: the test says the rest.
+Each is held by a test of this folder marked ``@pytest.mark.rule("<id>")`` that runs over every face; a rule without
+one fails `test_manifest.py`. The sentences are short on purpose: the test says the rest.
 """
 
 from __future__ import annotations
@@ -11,14 +11,21 @@ RULES: dict[str, str] = {
     "ENV-01": "Every reply carries understood, job, outcome, mode, code and usage.",
     "ENV-02": "job is the job that was given, else the run_id.",
     "ENV-03": "usage counts the metered calls of the UTC day and says when they reset.",
+    "ENV-04": "An outcome says saved only when it was committed.",
     "ARG-01": "run_id, step, job and next_step have 1 to 200 characters.",
     "ARG-02": "An integer given as an id equals its decimal string.",
     "ARG-03": "null counts as absent.",
     "ARG-04": "An unknown argument is refused by its name.",
     "ARG-05": "Each argument has one JSON type; nothing is converted.",
     "ARG-06": "A missing argument is refused by its name.",
+    "ARG-07": "The id of a finished item has 1 to 200 characters.",
     "ERR-01": "A refusal has a stable code and the JSON pointers of its causes, never a value that was sent.",
     "ERR-02": "The path of the database is told to nobody but the log.",
+    "ERR-03": "Over HTTP a refusal is a problem (RFC 9457) with the status of the class that clients raise.",
+    "ERR-04": "When the database fails the call fails, and nothing of it is kept.",
+    # keys
+    "KEY-01": "A key that is wrong or revoked is refused, and never taken for the free plan.",
+    "KEY-02": "The storage interface is closed to callers without a key.",
     # resume
     "RES-01": "A run without a checkpoint is new.",
     "RES-02": "A new run comes with up to five recent unfinished runs of the account.",
@@ -35,13 +42,14 @@ RULES: dict[str, str] = {
     "RES-13": "A resume repeated with its idempotency key answers the same attempt.",
     "RES-14": "seq asks for one kept checkpoint.",
     "RES-15": "A checkpoint that retention removed answers checkpoint_gone with the oldest kept seq.",
-    "RES-16": 'An adapter\'s run is shown like a peek: the latest of lane "".',
+    "RES-16": 'An adapter\'s run is shown like a peek: the latest of lane ""; start_over is refused.',
     "RES-17": "The outcome says where it goes on, how much is done and about how long is not repeated.",
     "RES-18": "An attempt that asked for an older checkpoint goes on from it: a save without a state keeps that one's.",
     "RES-19": "start_over with seq or peek is refused, since they contradict each other.",
     "RES-20": "A run left paused or failed says so, with its error.",
     "RES-21": "What a resume is told of an attempt or a seq is true of the run, or refused.",
     "RES-22": "A run that was deleted or expired is said to be gone, not never to have been.",
+    "RES-23": "start_over on a running run counts its generation as abandoned.",
     # save_checkpoint
     "SAV-01": "The outcome says saved, with seq, size, step and the names in the state.",
     "SAV-02": "A string that holds a JSON object is taken as the object, and the reply says so.",
@@ -54,7 +62,7 @@ RULES: dict[str, str] = {
     "SAV-09": "Nothing is saved after finished, until start_over.",
     "SAV-10": "seq is 1, 2, 3 … of each run without a gap, whatever is refused in between.",
     "SAV-11": "An attempt that was replaced is refused as stale, with the time of the takeover.",
-    "SAV-12": "A save without its attempt is marked unfenced once the run was resumed again.",
+    "SAV-12": "A save without its attempt is marked unfenced once the run was ever resumed.",
     "SAV-13": "expected_seq refuses a save when the run moved on, with the current seq.",
     "SAV-14": "The same idempotency key and body answer the first save again, which counts once.",
     "SAV-15": "The same idempotency key with another body is refused.",
@@ -63,9 +71,13 @@ RULES: dict[str, str] = {
     "SAV-18": "Order is seq, whatever the clock does.",
     "SAV-19": "error keeps no value that a name before it gives away, in whatever sentence.",
     "SAV-20": "The outcome says what is true of the run now: running, paused, failed or finished.",
-    "SAV-21": "What a key was answered holds for 7 days, also after start_over and deletion; it never writes again.",
-    "SAV-22": "A repeated save says the size it said at first, whatever became of its checkpoint.",
-    "SAV-23": "A save says which step in flight is kept no more, and that ids of the state's done list count no more.",
+    "SAV-21": "Over REST the Idempotency-Key header counts as the argument.",
+    "SAV-22": "Bodies of one idempotency key are compared as they are kept, after redaction.",
+    "SAV-23": "A client sends all tries of one call with one key, so that nothing happens twice.",
+    "SAV-24": "A save says the status of the run, running when it does not.",
+    "SAV-25": "What a key was answered holds for 7 days, also after start_over and deletion; it never writes again.",
+    "SAV-26": "A repeated save says the size it said at first, whatever became of its checkpoint.",
+    "SAV-27": "A save says which step in flight is kept no more, and that ids of the state's done list count no more.",
     # watch
     "WAT-01": "In watch a save previews the exact redacted state, its size and what was removed.",
     "WAT-02": "In watch no state is stored: only run ids, step labels, sizes, times, keyed hashes and counters.",
@@ -82,8 +94,6 @@ RULES: dict[str, str] = {
     "WAT-14": "A save that acting would refuse is previewed as refused; strangers at one address refuse nothing.",
     "WAT-15": "A preview of a save without a state says that the previous one would stay.",
     "WAT-16": "A look or a refused resume begins no attempt in watch either.",
-    "WAT-18": "A key of addresses that was destroyed cannot be read from the file either.",
-    "WAT-17": "A free key that was not used for 30 days is forgotten, and its account with it.",
     "WAT-13": "POST /api/keys/free gives a key of the watch plan at once.",
     # lists, reports, usage
     "LST-01": "list_checkpoints shows one run's checkpoints, newest first, page by page.",
@@ -93,6 +103,8 @@ RULES: dict[str, str] = {
     "REP-01": "The report counts the runs and restarts of the last 7 days and names each crash point.",
     "REP-02": "Without anything observed the report's numbers are zero.",
     "REP-03": "The report counts asks after restarts, and done ids handed back that were skipped or repeated.",
+    "REP-04": "A running run that is silent for 24 hours is abandoned, an adapter's never.",
+    "REP-05": "A restart that an adapter notices is in the report.",
     "USE-01": "usage_and_upgrade shows plan and limits and is not metered.",
     # limits
     "LIM-01": "Over quota a save keeps nothing and says when calls reset; reading works on.",
@@ -102,20 +114,26 @@ RULES: dict[str, str] = {
     "LIM-05": "The sweep removes what has expired by the plan of its account, a bounded piece at a time.",
     "LIM-06": "The newest checkpoint of a paused run is kept for a year.",
     "LIM-07": "Of 40 calls at once at 490 of 500 exactly 10 pass.",
-    "LIM-08": "Headers tell the policy, what is left of it and when to come again; from 80 % on replies warn.",
+    "LIM-08": "From 80 % of the calls of a day on replies warn.",
+    "LIM-09": "Headers tell the policy, what is left of it and when to come again.",
+    "LIM-10": "Over quota is an answer, which no client tries to change by asking again.",
     # JSON, sizes, redaction
     "JSN-01": "What JSON cannot hold is refused with its JSON pointer, and nothing is kept.",
     "JSN-02": "NUL, big integers and 1.0 come back exactly.",
-    "JSN-04": "A save says which integers lie beyond 2^53, since other readers of JSON round them.",
     "JSN-03": "Of duplicate keys the last wins.",
+    "JSN-04": "A save says which integers lie beyond 2^53, since other readers of JSON round them.",
     "SIZ-01": "A state of 262,144 bytes passes; one of 262,145 is refused with both numbers.",
+    "SIZ-02": "A body has at most 1 MiB, 24 MiB at the storage interface with an acting key.",
     "RED-01": "A secret is replaced before anything is kept, and its pointer is told on save and on load.",
     "RED-02": "A credential in run_id or step is refused.",
     "RED-03": "A credential in the error of a failed step is removed.",
     "RED-04": "Secrets saved through any face appear nowhere on disk, in logs or in errors.",
+    "RED-05": "Of removed places the first 50 are told, and all are counted.",
+    "RED-06": "Commits are redacted by the names in them; a part that changes keeps its address.",
     # deletion
     "DEL-01": "A deleted run refuses late writes; a resume begins it anew.",
-    "DEL-02": "7 days after its deletion a run_id is free again, whether or not anything swept.",
+    "DEL-02": "The tombstone of a deleted run stays for 7 days.",
+    "DEL-03": "7 days after its deletion a run_id is free again, whether or not anything swept.",
     # the storage interface
     "STO-01": "A commit puts checkpoints and writes in order, and fetch gives them back whole.",
     "STO-02": "A commit that lacks parts names them and records nothing.",
@@ -128,7 +146,7 @@ RULES: dict[str, str] = {
     "STO-09": "chain walks the parents.",
     "STO-10": "An evicted key answers checkpoint_gone; the newest of a lane is never evicted.",
     "STO-11": "copy_run copies a run whole, and the two go on by themselves.",
-    "STO-20": "A copy has the steps in flight too, and no attempt of a run that was deleted before it.",
+    "STO-25": "A copy has the steps in flight too, and no attempt of a run that was deleted before it.",
     "STO-12": "prune keeps the latest checkpoint of each lane.",
     "STO-13": "delete_by_metadata deletes what equals the values, and only that.",
     "STO-14": "A run is written by one adapter, or by the five tools.",
@@ -137,4 +155,26 @@ RULES: dict[str, str] = {
     "STO-17": "A state over 256 KB is left out of resume, with its size.",
     "STO-18": "A part, a node or a page of no known form is refused and nothing is recorded.",
     "STO-19": "Accounts see nothing of each other.",
+    "STO-20": "A state that is too large for resume is read whole or in pieces.",
+    "STO-21": "A linear commit is refused unless it continues the latest; any other names the forks it makes.",
+    "STO-22": "The lane of a subgraph's call goes with the root checkpoint that started it.",
+    "STO-23": "A whole state is capped, and the refusal names the sizes of its channels.",
+    "STO-24": "A claim, or a put that says so, is a restart unless the attempt before finished or paused.",
 }
+
+SERVED_ONLY: dict[str, str] = {
+    "ERR-02": "An embedded database is the caller's own file, which its errors name.",
+    "ERR-03": "Embedded there is no HTTP.",
+    "KEY-01": "Embedded there are no keys.",
+    "KEY-02": "Whoever embeds has the file.",
+    "LIM-09": "Embedded there are no headers.",
+    "LIM-10": "Embedded nothing is ever tried again.",
+    "SAV-21": "Embedded there are no headers.",
+    "SAV-23": "Embedded an answer cannot be lost, so calls have no key unless one is given.",
+    "SIZ-02": "Embedded there are no bodies.",
+    "STO-20": "It is a path of REST; embedded, the adapter's fetch gives any size.",
+    "WAT-11": "Who embeds calls from no address.",
+    "WAT-12": "Who embeds calls from no address.",
+    "WAT-13": "Embedded there are no keys.",
+}
+"""Rules that by their nature hold for a service only, each with the reason; they run over the faces of one."""

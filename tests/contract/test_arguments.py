@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from runmemory_core import Client, InvalidRequest, RunMemoryError
+from runmemory_core.model import Plan
 from runmemory_core.operations.tools import SaveReply
 from tests.contract.faces import DAY, NOON, Face
 
@@ -28,11 +29,56 @@ def test_every_reply_carries_the_envelope(client: Client) -> None:
     ]
     assert [reply.code for reply in replies] == ["new", "saved", "listed", "reported", "usage"]
     assert [reply.usage.used for reply in replies] == [1, 2, 2, 2, 2]
+    assert [reply.understood for reply in replies] == [
+        "resume run import",
+        'save "one" of run import',
+        "list checkpoints of run import",
+        "report on the last 7 days",
+        "show usage and plan",
+    ]
     for reply in replies:
-        assert reply.understood
         assert reply.job
         assert "\n" not in reply.outcome
         assert reply.mode == "acting"
+
+
+@pytest.mark.rule("ENV-01")
+def test_in_watch_every_reply_carries_the_envelope(face: Face) -> None:
+    client = face.client(plan=Plan.WATCH)
+    replies = [
+        client.resume("import"),
+        client.save_checkpoint("import", "one", state={}, job="March invoices"),
+        client.list_checkpoints("import"),
+        client.weekly_report(),
+        client.usage_and_upgrade(),
+    ]
+    assert [reply.code for reply in replies] == ["new", "would_save", "listed", "reported", "usage"]
+    assert [reply.usage.remaining for reply in replies] == [499, 498, 498, 498, 498]
+    assert replies[1].job == "March invoices"
+    for reply in replies:
+        assert (reply.mode, reply.usage.limit) == ("watch", 500)
+        assert reply.understood
+        assert reply.job
+        assert "\n" not in reply.outcome
+
+
+@pytest.mark.rule("ENV-04")
+def test_an_outcome_says_saved_only_when_it_was(face: Face) -> None:
+    acting, watching = face.client(), face.client(account="visitor", plan=Plan.WATCH)
+    for replayed in (False, True):
+        reply = acting.save_checkpoint("import", "one", idempotency_key="k")
+        assert (reply.saved, reply.replayed) == (True, replayed)
+        assert reply.outcome.startswith("Saved checkpoint 1 ")
+        assert acting.list_checkpoints("import").checkpoints[0].seq == reply.seq
+    replies = [
+        watching.save_checkpoint("import", "one"),
+        watching.resume("import"),
+        watching.list_checkpoints(),
+        acting.resume("import"),
+        acting.usage_and_upgrade(),
+    ]
+    for reply in replies:
+        assert "saved" not in reply.outcome.lower()
 
 
 @pytest.mark.rule("ENV-02")
@@ -76,12 +122,30 @@ def test_names_have_1_to_200_characters(face: Face, client: Client) -> None:
     assert face.dump() == before
 
 
+@pytest.mark.rule("ARG-07")
+def test_an_id_of_a_finished_item_has_1_to_200_characters(face: Face, client: Client) -> None:
+    client.save_checkpoint("import", "one", done=["\xfc" * 200])
+    before = face.dump()
+    for wrong in ("", "\xfc" * 201):
+        with pytest.raises(InvalidRequest) as refusal:
+            client.save_checkpoint("import", "two", done=["a", wrong])
+        assert list(refusal.value.pointers) == ["/done/1"]
+    assert face.dump() == before
+
+
 @pytest.mark.rule("ARG-02")
 def test_an_integer_id_equals_its_decimal_string(client: Client) -> None:
     client.save_checkpoint(7, "one", done=[312, "313"])
     assert client.resume("7").done == ["312", "313"]
     assert client.save_checkpoint("7", "two", done=["312"]).seq == 2
     assert client.resume(7).done == ["312", "313"]
+    names = {"step": 1, "job": 2, "next_step": 3, "idempotency_key": 4}
+    assert save(client, run_id=8, **names).job == "2"
+    assert save(client, run_id="8", **{name: str(number) for name, number in names.items()}).replayed
+    resumed = client.resume("8")
+    assert (resumed.job, resumed.in_flight) == ("2", ["3"])
+    assert resumed.checkpoint is not None
+    assert resumed.checkpoint.step == "1"
 
 
 @pytest.mark.rule("ARG-03")

@@ -11,7 +11,7 @@ from tests.contract.faces import DAY, Face
 KEEPS_TWO = Limits(keep=2, kept_for_ms=30 * DAY)
 
 
-@pytest.mark.rule("SAV-21")
+@pytest.mark.rule("SAV-25")
 def test_a_late_resume_does_not_fence_the_worker_that_started_over(client: Client) -> None:
     client.resume("import", idempotency_key="first")
     client.save_checkpoint("import", "one", state={"cursor": 1})
@@ -23,7 +23,7 @@ def test_a_late_resume_does_not_fence_the_worker_that_started_over(client: Clien
         client.save_checkpoint("import", "late", attempt=late.attempt)
 
 
-@pytest.mark.rule("SAV-21")
+@pytest.mark.rule("SAV-25")
 def test_a_repeated_start_over_leaves_the_newer_generation_alone(client: Client) -> None:
     client.resume("import", start_over=True, idempotency_key="over")
     client.resume("import", start_over=True)
@@ -33,7 +33,7 @@ def test_a_repeated_start_over_leaves_the_newer_generation_alone(client: Client)
     assert (now.attempt, now.done) == (2, ["a"])
 
 
-@pytest.mark.rule("SAV-21")
+@pytest.mark.rule("SAV-25")
 def test_a_save_repeated_after_start_over_is_answered_again_and_stored_once(client: Client) -> None:
     client.save_checkpoint("import", "one", state={"cursor": 1}, idempotency_key="k")
     client.save_checkpoint("import", "two")
@@ -46,7 +46,7 @@ def test_a_save_repeated_after_start_over_is_answered_again_and_stored_once(clie
         client.save_checkpoint("another", "one", idempotency_key="k")
 
 
-@pytest.mark.rule("SAV-21")
+@pytest.mark.rule("SAV-25")
 def test_a_save_repeated_when_start_over_and_retention_took_its_checkpoint_is_stale(face: Face) -> None:
     client = face.client(account="customer", plan=Plan.PRO, limits=KEEPS_TWO)
     client.save_checkpoint("import", "one", idempotency_key="k")
@@ -60,7 +60,7 @@ def test_a_save_repeated_when_start_over_and_retention_took_its_checkpoint_is_st
     assert refusal.value.facts == {"attempt": 1, "current_attempt": 2}
 
 
-@pytest.mark.rule("SAV-21")
+@pytest.mark.rule("SAV-25")
 def test_nothing_repeated_revives_a_deleted_run(client: Client) -> None:
     client.resume("import", idempotency_key="r")
     client.save_checkpoint("import", "one", state={"cursor": 1}, idempotency_key="k")
@@ -73,7 +73,7 @@ def test_nothing_repeated_revives_a_deleted_run(client: Client) -> None:
         client.save_checkpoint("import", "two", attempt=late.attempt)
 
 
-@pytest.mark.rule("SAV-21")
+@pytest.mark.rule("SAV-25")
 def test_the_state_of_a_deleted_run_does_not_become_that_of_the_one_begun_anew(client: Client) -> None:
     client.save_checkpoint("import", "one", state={"cursor": 1}, idempotency_key="k")
     client.store.delete_run("import")
@@ -88,7 +88,7 @@ def test_the_state_of_a_deleted_run_does_not_become_that_of_the_one_begun_anew(c
     assert (checkpoint.seq, checkpoint.state) == (1, {"cursor": 0})
 
 
-@pytest.mark.rule("SAV-22")
+@pytest.mark.rule("SAV-26")
 def test_a_save_without_a_state_repeats_its_size_after_its_checkpoint_went(face: Face) -> None:
     client = face.client(account="customer", plan=Plan.PRO, limits=KEEPS_TWO)
     client.save_checkpoint("import", "one", state={"text": "x" * 500})
@@ -100,7 +100,7 @@ def test_a_save_without_a_state_repeats_its_size_after_its_checkpoint_went(face:
     assert again.outcome == first.outcome
 
 
-@pytest.mark.rule("DEL-02")
+@pytest.mark.rule("DEL-03")
 def test_a_run_id_is_free_seven_days_after_its_deletion_without_any_sweep(face: Face) -> None:
     client = face.client()
     client.save_checkpoint("import", "one", state={"cursor": 1}, done=["a"])
@@ -116,14 +116,14 @@ def test_a_run_id_is_free_seven_days_after_its_deletion_without_any_sweep(face: 
     assert (resumed.attempt, resumed.done) == (2, [])
 
 
-@pytest.mark.rule("STO-20")
+@pytest.mark.rule("STO-25")
 def test_a_copy_hands_over_the_steps_in_flight(client: Client) -> None:
     client.save_checkpoint("import", "one", next_step="two")
     client.store.copy_run("import", target_run_id="copy")
     assert client.resume("copy").in_flight == ["two"]
 
 
-@pytest.mark.rule("STO-20")
+@pytest.mark.rule("STO-25")
 def test_a_copy_in_place_of_a_deleted_run_is_not_written_by_its_old_worker(client: Client) -> None:
     client.save_checkpoint("import", "one")
     client.save_checkpoint("old", "one", attempt=1, idempotency_key="k")
@@ -135,7 +135,7 @@ def test_a_copy_in_place_of_a_deleted_run_is_not_written_by_its_old_worker(clien
     assert client.resume("old", peek=True).attempt == 2
 
 
-@pytest.mark.rule("SAV-23")
+@pytest.mark.rule("SAV-27")
 def test_the_step_in_flight_that_is_one_too_many_is_named(client: Client) -> None:
     for number in range(50):
         assert client.save_checkpoint("import", f"step {number}", next_step=f"next {number}").notices == []
@@ -148,7 +148,7 @@ def test_the_step_in_flight_that_is_one_too_many_is_named(client: Client) -> Non
     assert (len(in_flight), in_flight[0], in_flight[-1]) == (50, "next 1", "next")
 
 
-@pytest.mark.rule("SAV-23")
+@pytest.mark.rule("SAV-27")
 def test_the_first_done_argument_says_what_of_the_done_list_counts_no_more(client: Client) -> None:
     client.save_checkpoint("import", "one", state={"done": ["a", "b", 3]})
     assert client.resume("import").done == ["a", "b", "3"]

@@ -15,7 +15,7 @@ from runmemory_core import (
     StateTooLarge,
 )
 from runmemory_core.errors import CredentialInName
-from runmemory_core.model import Limits
+from runmemory_core.model import Limits, Plan
 from runmemory_core.operations.tools import SaveReply
 from tests.contract.faces import DAY, Face, checkpoint_of
 
@@ -103,6 +103,17 @@ def test_the_newest_checkpoints_are_kept_and_each_is_whole(face: Face) -> None:
                 client.resume("import", peek=True, seq=number - 3)
     assert [row.seq for row in client.list_checkpoints("import").checkpoints] == [10, 9, 8]
     assert client.resume("import").done_count == 10
+
+
+@pytest.mark.rule("LIM-03")
+def test_pro_keeps_twenty_of_each_run_and_ones_own_machine_all(face: Face) -> None:
+    for plan, kept in ((Plan.PRO, 20), (Plan.OWN, 22)):
+        client = face.client(account=plan.value, plan=plan)
+        for number in range(22):
+            client.save_checkpoint("import", f"step {number}")
+            client.save_checkpoint("other", f"step {number}")
+        for run_id in ("import", "other"):
+            assert len(client.list_checkpoints(run_id, limit=500).checkpoints) == kept
 
 
 NESTED_64: dict[str, Any] = json.loads('{"a":' * 63 + "{}" + "}" * 63)
@@ -204,6 +215,18 @@ def test_a_secret_is_removed_before_anything_is_kept(face: Face, client: Client)
     assert b"hunter2-hunter2" not in b"".join(file.read_bytes() for file in face.path.parent.glob("runs.db*"))
 
 
+@pytest.mark.rule("RED-05")
+def test_of_the_removed_places_fifty_are_told_and_all_are_counted(face: Face) -> None:
+    state = {"logins": [{"password": f"hunter2-{number}"} for number in range(60)]}
+    places = [f"/logins/{number}/password" for number in range(50)]
+    saved = face.client().save_checkpoint("import", "one", state=state)
+    loaded = checkpoint_of(face.client().resume("import"))
+    shown = face.client(account="visitor", plan=Plan.WATCH).save_checkpoint("import", "one", state=state)
+    assert shown.would_save is not None
+    for told in (saved, loaded, shown.would_save):
+        assert (told.removed, told.removed_count) == (places, 60)
+
+
 @pytest.mark.rule("RED-02")
 def test_a_credential_in_a_name_is_refused(face: Face, client: Client) -> None:
     client.save_checkpoint("import", "one")
@@ -215,6 +238,15 @@ def test_a_credential_in_a_name_is_refused(face: Face, client: Client) -> None:
             client._ask(SaveReply, "save_checkpoint", arguments)
         assert list(refusal.value.pointers) == [f"/{name}"]
         assert credential not in refusal.value.detail
+    elsewhere = [
+        lambda: client.resume(credential),
+        lambda: client.list_checkpoints(credential),
+        lambda: client.store.claim(credential, "langgraph"),
+        lambda: client.store.copy_run("import", target_run_id=credential),
+    ]
+    for call in elsewhere:
+        with pytest.raises(CredentialInName):
+            call()
     assert face.dump() == before
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import get_args
 
 import pytest
 
 from runmemory_core import Client, InvalidRequest, NotFound
-from runmemory_core.model import LIMITS, Limits, Plan
+from runmemory_core.model import LIMITS, Limits, Plan, RunStatus
+from tests.contract.commits import put
 from tests.contract.faces import DAY, HOUR, MINUTE, Face
+
+RUN_STATUSES: tuple[RunStatus, ...] = get_args(RunStatus)
 
 
 @pytest.mark.rule("LST-01")
@@ -142,6 +146,41 @@ def test_the_report_counts_a_week_and_names_each_crash_point(face: Face, client:
 @pytest.mark.rule("REP-02")
 def test_without_anything_observed_the_numbers_are_zero(client: Client) -> None:
     assert set(client.weekly_report().numbers.values()) == {0}
+
+
+@pytest.mark.rule("REP-04")
+def test_a_run_that_is_silent_for_a_day_is_abandoned_an_adapters_never(face: Face, client: Client) -> None:
+    for status in RUN_STATUSES:
+        client.save_checkpoint(status, "one", status=status)
+    client.store.commit("graph", "langgraph", operations=[put("a", {}, {})], parts={})
+    face.clock.forward(DAY - 1)
+    client.save_checkpoint("active", "one")
+    assert client.weekly_report().numbers["abandoned"] == 0
+    face.clock.forward(1)
+    assert client.weekly_report().numbers["abandoned"] == 1
+    client.save_checkpoint("running", "two")
+    assert client.weekly_report().numbers["abandoned"] == 0
+
+
+@pytest.mark.rule("USE-01")
+def test_each_plan_shows_its_own_limits_and_the_way_to_more(face: Face) -> None:
+    shown = {plan: face.client(account=plan.value, plan=plan).usage_and_upgrade() for plan in Plan}
+    assert {plan: reply.usage.limit for plan, reply in shown.items()} == {
+        Plan.WATCH: 500,
+        Plan.PRO: 50_000,
+        Plan.OWN: None,
+    }
+    assert {plan: reply.limits["keep"] for plan, reply in shown.items()} == {
+        Plan.WATCH: None,
+        Plan.PRO: 20,
+        Plan.OWN: None,
+    }
+    assert shown[Plan.PRO].limits["kept_for_ms"] == 30 * DAY
+    assert shown[Plan.WATCH].limits["watched_for_ms"] == 8 * DAY
+    assert "https://memory.cloudforbots.com" in shown[Plan.WATCH].upgrade
+    for reply in shown.values():
+        assert reply.usage.reset_at == "2026-03-02T00:00:00.000Z"
+        assert "keys issue" in reply.upgrade
 
 
 @pytest.mark.rule("USE-01")

@@ -14,8 +14,9 @@ from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_a
 
 from runmemory_core.model import Plan
 from runmemory_core.operations import OPERATIONS
-from tests.contract.faces import DAY, FACES, HOUR, Face, Served, open_face
+from tests.contract.faces import DAY, FACES, HOUR, Face, open_face
 from tests.contract.model import LIMITS, Model, Outcome
+from tests.contract.network import Served
 
 ADAPTER = "langgraph"
 names = st.sampled_from(["a", "b"])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from runmemory_core import CheckpointGone, Client, IdempotencyKeyReused, NotFound, StaleAttempt
-from runmemory_core.model import Limits, RunStatus
+from runmemory_core import AdapterRun, CheckpointGone, Client, IdempotencyKeyReused, NotFound, StaleAttempt
+from runmemory_core.model import Limits, Plan, RunStatus
 from tests.contract.faces import HOUR, MINUTE, Face, checkpoint_of
 
 
@@ -169,6 +169,22 @@ def test_start_over_with_the_current_attempt_begins_anew_and_with_an_old_one_doe
     assert (reply.status, reply.attempt) == ("new", 3)
 
 
+@pytest.mark.rule("RES-23")
+@pytest.mark.parametrize("plan", list(Plan))
+def test_start_over_abandons_the_generation_of_a_running_run_only(face: Face, plan: Plan) -> None:
+    client = face.client(plan=plan)
+    for status in ("finished", "paused", "failed"):
+        client.save_checkpoint("import", status, status=status)
+        client.resume("import", start_over=True)
+        client.save_checkpoint("import", "end", status="finished")
+        client.resume("import", start_over=True)
+    assert client.weekly_report().numbers["abandoned"] == 0
+    client.save_checkpoint("import", "one")
+    assert client.resume("import", start_over=True).restart is False
+    numbers = client.weekly_report().numbers
+    assert (numbers["abandoned"], numbers["restarts"]) == (1, 0)
+
+
 @pytest.mark.rule("RES-10")
 def test_a_resume_raises_the_attempt_by_one(client: Client) -> None:
     assert [client.resume("import").attempt for _ in range(3)] == [1, 2, 3]
@@ -251,6 +267,11 @@ def test_an_adapters_run_is_shown_like_a_peek(face: Face, client: Client) -> Non
     assert checkpoint_of(reply).step == "node"
     assert checkpoint_of(reply).state == {"x": [1]}
     assert checkpoint_of(reply).bytes == len('{"x":[1]}')
+    assert checkpoint_of(reply).lane == ""
+    inside = checkpoint_of(client.resume("graph", seq=2))
+    assert (inside.step, inside.lane, inside.state) == ("inner", "sub|1", {"x": 2})
+    with pytest.raises(AdapterRun, match="run graph is written by the langgraph adapter"):
+        client.resume("graph", start_over=True)
     assert face.dump() == before
 
 

@@ -20,7 +20,7 @@ from runmemory_core import (
     StateTooLarge,
 )
 from runmemory_core.errors import CredentialInName
-from runmemory_core.model import Limits
+from runmemory_core.model import Limits, RunStatus
 from tests.contract.faces import HOUR, MINUTE, Face, checkpoint_of
 
 
@@ -136,6 +136,19 @@ def test_a_failed_run_keeps_its_error_for_the_report(client: Client) -> None:
     )
 
 
+@pytest.mark.rule("SAV-24")
+def test_a_save_says_the_status_and_running_unless_it_does(client: Client) -> None:
+    statuses: list[tuple[RunStatus | None, RunStatus]] = [
+        ("paused", "paused"),
+        (None, "running"),
+        ("failed", "failed"),
+        ("running", "running"),
+    ]
+    for given, shown in statuses:
+        client.save_checkpoint("import", f"{given}", status=given)
+        assert client.list_checkpoints("import").checkpoints[0].run_status == shown
+
+
 @pytest.mark.rule("SAV-09")
 def test_nothing_is_saved_after_finished(face: Face, client: Client) -> None:
     client.save_checkpoint("import", "end", status="finished")
@@ -200,7 +213,10 @@ def test_a_run_that_does_not_exist_adopts_no_attempt(face: Face, client: Client)
 
 
 @pytest.mark.rule("SAV-12")
-def test_a_save_without_its_attempt_is_unfenced_once_resumed_again(client: Client) -> None:
+def test_a_save_without_its_attempt_is_unfenced_once_the_run_was_resumed(client: Client) -> None:
+    client.resume("new")
+    assert client.save_checkpoint("new", "one").unfenced is True
+    assert client.save_checkpoint("new", "two", attempt=1).unfenced is False
     assert client.save_checkpoint("import", "one").unfenced is False
     attempt = client.resume("import").attempt
     assert client.save_checkpoint("import", "two").unfenced is True

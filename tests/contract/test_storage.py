@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 import pytest
+from pydantic_core import from_json
 
 from runmemory_core import (
     CheckpointGone,
@@ -19,8 +20,9 @@ from runmemory_core import (
     parts,
 )
 from runmemory_core.model import Limits
+from runmemory_core.policy.json_rules import write
 from tests.contract.commits import GRAPH, NO_ADDRESS, addressed, commit, fetched, keys, put, state_of, writes
-from tests.contract.faces import Face, HttpFace
+from tests.contract.faces import Face
 
 
 @pytest.mark.rule("STO-01")
@@ -65,6 +67,22 @@ def test_a_commit_is_fetched_whole(client: Client) -> None:
     assert client.store.fetch("graph", key="c").entry is None
     assert client.store.fetch("graph", lane="c").entry is None
     assert client.store.fetch("unknown").entry is None
+
+
+@pytest.mark.rule("STO-01")
+def test_parts_that_the_client_knows_are_left_out_of_a_fetch_and_pages_are_not(client: Client) -> None:
+    state = {"chat": [f"message {n} " * 30 for n in range(40)], "text": "x" * 300}
+    texts: dict[str, str] = {}
+    commit(client, put("a", state, texts), texts=texts)
+    pages = {
+        page for _, node in fetched(client.store.fetch("graph")).body.state for page in parts.pages(node)
+    }
+    known = [address for address, text in texts.items() if "message 7 " not in text]
+    reply = client.store.fetch("graph", known=[*known, NO_ADDRESS])
+    assert reply.parts.keys() == pages | (texts.keys() - set(known))
+    assert state_of(fetched(reply), texts | reply.parts) == state
+    with pytest.raises(InvalidRequest, match="known"):
+        client.store.fetch("graph", known=[NO_ADDRESS] * 5_001)
 
 
 @pytest.mark.rule("STO-02")
@@ -318,6 +336,23 @@ def test_ancestors_that_a_delta_channel_needs_stay(face: Face) -> None:
     assert keys(client.store.chain("graph", key="k8").entries) == ["k8", "k7"]
 
 
+@pytest.mark.rule("STO-22")
+def test_the_lane_of_a_subgraph_call_goes_with_the_checkpoint_that_started_it(face: Face) -> None:
+    client = face.client(limits=Limits(keep=1))
+
+    def inner(lane: str, **parents: Any) -> dict[str, Any]:
+        return put("x", {}, {}, lane=lane, metadata={"parents": parents} if parents else {})
+
+    started = {"": "k1"}
+    commit(client, put("k1", {}, {}), inner("call:1", **started), inner("call:1|deep:2", **started))
+    commit(client, inner("lives:1|on", **started), inner("call:3"), inner("call:4", **{"": "k2"}))
+    lanes = {entry.lane for entry in client.store.history("graph").entries}
+    assert lanes == {"", "call:1", "call:1|deep:2", "lives:1|on", "call:3", "call:4"}
+    commit(client, put("k2", {}, {}, parent="k1"))
+    lanes = {entry.lane for entry in client.store.history("graph").entries}
+    assert lanes == {"", "lives:1|on", "call:3", "call:4"}
+
+
 @pytest.mark.rule("STO-10")
 def test_writes_for_a_checkpoint_that_retention_removed_are_not_kept(face: Face) -> None:
     client = face.client(limits=Limits(keep=1))
@@ -349,6 +384,45 @@ def test_a_state_over_256_kb_is_left_out_of_resume_with_its_size(client: Client)
     assert checkpoint is not None
     assert checkpoint.bytes == 262_144
     assert checkpoint.state is not None
+
+
+@pytest.mark.rule("STO-23")
+def test_a_whole_state_is_capped_and_the_refusal_names_its_channels(face: Face) -> None:
+    client = face.client(limits=Limits(run_state_bytes=30_000))
+    texts: dict[str, str] = {}
+    chat = [f"{number:03}" + "é" * 197 for number in range(64)]
+    commit(client, put("a", {"chat": chat, "note": "x"}, texts), texts=texts)
+    size = len(write({"chat": chat, "note": "x"}).encode())
+    assert [row.bytes for row in client.list_checkpoints("graph").checkpoints] == [size]
+    before = face.dump()
+    # Of what the store holds already nothing is sent, and it counts all the same.
+    grown = put("b", {"chat": [*chat, *chat[:11]], "note": "x"}, texts)
+    with pytest.raises(
+        StateTooLarge, match=r"limit is 30,000.*By channel: chat 30,0\d\d, note 3$"
+    ) as refusal:
+        commit(client, grown)
+    assert refusal.value.facts["channels"] == {"chat": 75 * 400 + 1, "note": 3}
+    results = {"op": "writes", "key": "a", "writes": [[n, "chat", grown["state"][0][1]] for n in range(2)]}
+    with pytest.raises(StateTooLarge, match="By channel: chat 60,002"):
+        commit(client, results)
+    assert face.dump() == before
+    fits = put("b", {"chat": [*chat, *chat[:10]], "note": "x"}, {})
+    assert commit(client, fits).seqs == {"b": 2}
+
+
+@pytest.mark.rule("STO-02")
+def test_a_part_that_was_kept_as_a_value_is_asked_for_where_it_is_named_as_a_page(client: Client) -> None:
+    texts: dict[str, str] = {}
+    page = write([{"p": parts.address('"y"')}] * 32)
+    commit(client, put("a", {"x": from_json(page), "y": 1}, texts), texts=texts | addressed(page))
+    as_value = {"op": "put", "key": "b", "state": [["x", {"p": parts.address(page)}]]}
+    commit(client, as_value, texts=addressed(page))
+    as_page = {"op": "put", "key": "c", "state": [["x", {"l": [{"g": parts.address(page)}]}]]}
+    assert commit(client, as_page).missing == [parts.address(page)]
+    assert commit(client, as_page, texts=addressed(page) | addressed('"y"')).seqs == {"c": 3}
+    assert commit(client, as_page | {"key": "d"}).seqs == {"d": 4}
+    reply = client.store.fetch("graph", key="d")
+    assert state_of(reply.entry, reply.parts) == {"x": ["y"] * 32}
 
 
 @pytest.mark.rule("STO-18")
@@ -411,31 +485,3 @@ def test_what_json_cannot_hold_is_refused_before_it_is_kept(face: Face, client: 
     with pytest.raises(StateTooLarge, match="holds 262,146 bytes inline under 'x'"):
         commit(client, {"op": "put", "key": "b", "state": [["x", {"=": "x" * 262_144}]]})
     assert face.dump() == before
-
-
-@pytest.mark.rule("RED-01")
-def test_the_service_removes_secrets_wherever_a_commit_holds_them(face: Face) -> None:
-    if not isinstance(face, HttpFace):
-        pytest.skip("an embedded store takes what its adapter redacted")
-    http = face.client()
-    secret = {"password": "hunter2-hunter2"}
-    texts = addressed(from_page := '[{"=":{"password":"hunter2-hunter2"}}]')
-    change: Any = {
-        "op": "put",
-        "key": "a",
-        "state": [["chat", {"l": [{"=": secret}, {"g": parts.address(from_page)}]}]],
-        "extra": {"=": {"versions": [["password", "v1"]], "seen": [["token", [["secret", 2]]]]} | secret},
-        "metadata": secret
-        | {"parents": {"auth_token:1": "id"}, "counters_since_delta_snapshot": {"api_key": [1, 2]}},
-    }
-    commit(http, change, texts=texts)
-    entry = fetched(reply := http.store.fetch("graph"))
-    assert state_of(entry, reply.parts) == {"chat": [{"password": "[removed]"}] * 2}
-    assert entry.body.extra == {
-        "=": {
-            "versions": [["password", "v1"]],
-            "seen": [["token", [["secret", 2]]]],
-            "password": "[removed]",
-        }
-    }
-    assert entry.metadata == change["metadata"] | {"password": "[removed]"}

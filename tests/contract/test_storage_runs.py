@@ -11,10 +11,11 @@ from runmemory_core import (
     InvalidRequest,
     NotFound,
     RunDeleted,
+    SeqConflict,
     StaleAttempt,
 )
 from tests.contract.commits import GRAPH, commit, fetched, keys, put, state_of, writes
-from tests.contract.faces import Face
+from tests.contract.faces import HOUR, Face
 
 
 @pytest.mark.rule("STO-11")
@@ -144,6 +145,38 @@ def test_a_late_commit_to_a_deleted_run_is_refused_and_a_first_one_begins_it_ane
     assert keys(client.store.history("graph").entries) == ["a"]
 
 
+@pytest.mark.rule("STO-21")
+def test_a_linear_commit_continues_the_latest_and_any_other_names_its_forks(
+    face: Face, client: Client
+) -> None:
+    commit(client, put("a", {}, {}), put("b", {}, {}, parent="a"), linear=True)
+    before = face.dump()
+    with pytest.raises(
+        SeqConflict, match="checkpoint c of run graph continues a, but b is the latest"
+    ) as refusal:
+        commit(client, put("c", {}, {}, parent="a"), linear=True)
+    assert refusal.value.facts == {"expected_key": "a", "current_key": "b"}
+    with pytest.raises(SeqConflict, match="continues nothing"):
+        commit(client, put("c", {}, {}), linear=True)
+    assert face.dump() == before
+    forked = commit(client, put("c", {}, {}, parent="a"), put("d", {}, {}, parent="c"))
+    assert (forked.forks, forked.seqs) == (["c"], {"c": 3, "d": 4})
+    # Putting again what is there is no fork.
+    assert commit(client, put("b", {"x": 1}, {}, parent="a"), linear=True).seqs == {"b": 2}
+
+
+@pytest.mark.rule("REP-05")
+def test_a_restart_that_an_adapter_notices_is_in_the_report(face: Face, client: Client) -> None:
+    commit(client, put("a", {}, {}, step="first node"))
+    face.clock.forward(HOUR)
+    commit(client, put("b", {}, {}, parent="a", restart=True), writes("b", 1))
+    commit(client, put("c", {}, {}, parent="b"))
+    report = client.weekly_report()
+    assert report.numbers["restarts"] == 1
+    assert 'graph stopped after "first node" on 2026-03-01 at 12:00 UTC.' in report.text
+    assert report.numbers["abandoned"] == 0
+
+
 @pytest.mark.rule("STO-19")
 def test_accounts_see_nothing_of_each_other(face: Face) -> None:
     mine, other = face.client(account="mine"), face.client(account="other")
@@ -166,3 +199,73 @@ def test_accounts_see_nothing_of_each_other(face: Face) -> None:
     assert other.resume("import", peek=True).done == ["other"]
     reply = other.store.fetch("graph")
     assert state_of(reply.entry, reply.parts) == {"text": "other" * 100}
+
+
+def report_of(client: Client) -> tuple[int, str]:
+    report = client.weekly_report()
+    return report.numbers["restarts"], report.text
+
+
+@pytest.mark.rule("STO-21")
+def test_a_checkpoint_that_does_not_continue_the_latest_is_a_fork(client: Client) -> None:
+    assert commit(client, put("b", {}, {}), put("c", {}, {}, parent="b")).forks == []
+    assert commit(client, put("d", {}, {}, parent="b")).forks == ["d"]
+    assert commit(client, put("e", {}, {}, parent="d"), put("e", {}, {}, lane="sub")).forks == []
+    assert commit(client, put("ca", {}, {}, parent="c"), put("f", {}, {})).forks == ["ca", "f"]
+    assert commit(client, put("ca", {"again": 1}, {}, parent="c")).forks == []
+    assert keys(client.store.history("graph", lane="").entries) == ["f", "e", "d", "ca", "c", "b"]
+
+
+@pytest.mark.rule("STO-21")
+def test_a_linear_commit_is_refused_where_another_worker_went_on(face: Face, client: Client) -> None:
+    commit(client, put("a", {}, {}), linear=True)
+    commit(client, put("b", {}, {}, parent="a"), put("c", {}, {}, parent="b"), linear=True)
+    before = face.dump()
+    for late, parent in (("d", "b"), ("ba", "a"), ("e", None)):
+        change = put(late, {}, {}) | ({} if parent is None else {"parent": parent})
+        with pytest.raises(
+            SeqConflict, match=f"{late} of run graph continues .+, but c is the latest"
+        ) as refusal:
+            commit(client, writes("a", 1), change, linear=True)
+        facts = refusal.value.facts
+        assert (facts["expected_key"], facts["current_key"]) == (parent, "c")
+    assert face.dump() == before
+    assert commit(client, put("a", {"again": 1}, {}), linear=True).seqs == {"a": 1}
+    assert commit(client, put("a", {}, {}, lane="sub"), writes("b", 1), linear=True).seqs == {"a": 4}
+
+
+@pytest.mark.rule("STO-24")
+def test_a_put_that_goes_on_where_a_process_stopped_is_a_restart(face: Face, client: Client) -> None:
+    commit(client, put("a", {}, {}, step="draft"))
+    assert report_of(client)[0] == 0
+    face.clock.forward(HOUR)
+    going_on = put("b", {}, {}, parent="a", restart=True)
+    for _ in ("it comes", "it comes again"):
+        commit(client, going_on)
+    commit(client, going_on | {"state": [["x", {"=": 1}]]})
+    restarts, text = report_of(client)
+    assert restarts == 1
+    assert 'graph stopped after "draft" on 2026-03-01 at 12:00 UTC.' in text
+    assert client.store.claim("graph", GRAPH).attempt == 3
+
+
+@pytest.mark.rule("STO-24")
+def test_a_claim_is_a_restart_unless_the_attempt_before_finished_or_paused(
+    face: Face, client: Client
+) -> None:
+    assert client.store.claim("graph", GRAPH).attempt == 1
+    assert report_of(client)[0] == 0
+    commit(client, put("a", {}, {}, step="draft"), attempt=1)
+    face.clock.forward(HOUR)
+    for _ in ("it comes", "it comes again"):
+        assert client.store.claim("graph", GRAPH, idempotency_key="second").attempt == 2
+    restarts, text = report_of(client)
+    assert restarts == 1
+    assert 'graph stopped after "draft" on 2026-03-01 at 12:00 UTC.' in text
+    with pytest.raises(StaleAttempt, match="another worker resumed this run at 13:00"):
+        commit(client, put("b", {}, {}, parent="a"), attempt=1)
+    commit(client, put("b", {}, {}, parent="a", status="paused"), attempt=2)
+    client.store.claim("graph", GRAPH)
+    commit(client, put("c", {}, {}, parent="b", status="finished"), attempt=3)
+    client.store.claim("graph", GRAPH)
+    assert report_of(client)[0] == 1

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-
 import pytest
 
 from runmemory_core import (
@@ -44,6 +41,9 @@ def test_a_preview_shows_exactly_what_would_be_saved(face: Face) -> None:
     assert shown is not None
     assert (shown.state, shown.removed) == ({"password": "[removed]", "user": "ann"}, ["/password"])
     assert shown.bytes == len('{"password":"[removed]","user":"ann"}')
+    without = client.save_checkpoint("import", "no state")
+    assert [notice.partition(":")[0] for notice in without.notices] == ["no state was given"]
+    assert client.save_checkpoint("import", "empty", state={}).notices == []
     with pytest.raises(StateTooLarge):
         client.save_checkpoint("import", "too much", state={"a": "x" * 262_144})
 
@@ -79,13 +79,9 @@ def test_in_watch_no_state_is_stored(face: Face) -> None:
     added = [line for line in dump if 'INTO "checkpoints"' in line and line not in kept]
     assert len(added) == 4
     assert all(line.endswith("X'',0);") for line in added)
-    assert {table for table, count in rows(dump).items() if count} <= {
+    assert {table for table, count in face.rows().items() if count} <= {
         *("accounts", "api_keys", "asked", "attempts", "checkpoints", "replays", "runs", "usage"),
     }
-
-
-def rows(dump: list[str]) -> Counter[str]:
-    return Counter(re.findall(r'^INSERT INTO "(\w+)"', "\n".join(dump), flags=re.MULTILINE))
 
 
 @pytest.mark.rule("WAT-04")
@@ -167,6 +163,19 @@ def test_what_was_kept_before_a_plan_became_watch_stays_readable(face: Face) -> 
     assert [row.step for row in client.list_checkpoints().checkpoints] == ["one"]
     assert [row.run_id for row in client.list_checkpoints("other").checkpoints] == ["other"]
     assert face.client().resume("import", peek=True).attempt == 1
+
+
+@pytest.mark.rule("WAT-06")
+def test_what_a_cancelled_plan_kept_stays_readable_until_it_expires(face: Face) -> None:
+    face.client(account="customer", plan=Plan.PRO).save_checkpoint("import", "one", state={"a": 1})
+    client = face.client(account="customer", plan=Plan.WATCH)
+    face.clock.forward(30 * DAY)
+    face.sweep()
+    assert checkpoint_of(client.resume("import")).state == {"a": 1}
+    face.clock.forward(1)
+    face.sweep()
+    reply = client.resume("import", peek=True)
+    assert (reply.status, reply.checkpoint) == ("new", None)
 
 
 @pytest.mark.rule("WAT-07")
@@ -335,18 +344,18 @@ def test_what_watch_recorded_goes_after_eight_days(face: Face) -> None:
     client.resume("going")
     client.save_checkpoint("going", "two", done=["b"])
     face.clock.forward(4 * DAY)
-    before = rows(face.dump())
+    before = face.rows()
     face.sweep()
     # Idempotency keys of the first day, which go after 7.
-    assert set(before - rows(face.dump())) <= {"replays"}
+    assert set(before - face.rows()) <= {"replays"}
     face.clock.forward(1)
     # One run, and of the other its first attempt, step and id.
     assert face.sweep() > 0
-    assert rows(face.dump())["runs"] == rows(face.dump())["asked"] == 1
+    assert face.rows()["runs"] == face.rows()["asked"] == 1
     assert [row.step for row in client.list_checkpoints("going").checkpoints] == ["two"]
     face.clock.forward(DAY * 9)
     face.sweep()
-    assert {table: rows(face.dump())[table] for table in ("runs", "asked", "attempts", "checkpoints")} == {
+    assert {table: face.rows()[table] for table in ("runs", "asked", "attempts", "checkpoints")} == {
         "runs": 0,
         "asked": 0,
         "attempts": 0,

@@ -135,7 +135,7 @@ def test_a_file_that_cannot_be_swept_is_used_all_the_same(
     client.save_checkpoint("import", "two", state=state, status="paused")
     with closing(sqlite3.connect(face.path)) as connection, connection:
         connection.execute("DELETE FROM parts")
-        connection.execute("INSERT INTO parts VALUES (1, 1, 'another', 'x')")
+        connection.execute("INSERT INTO parts (account_id, run, address, body) VALUES (1, 1, 'another', 'x')")
     face.clock.forward(31 * DAY)
     assert face.client().save_checkpoint("import", "three", state={}).seq == 3
     assert "was not swept" in caplog.text

@@ -1,4 +1,4 @@
-"""The sweep: by the plan of each account, a bounded piece at a time, on several processes at once."""
+"""The sweep: several at once, limits of one's own, and by which plan an account keeps."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 from threading import Thread
-from typing import Any
 
 import pytest
 
-from runmemory_core import CheckpointGone, Client, NotFound, RunDeleted, StoreError
+from runmemory_core import Client, RunDeleted, StoreError
 from runmemory_core.engine import sweeping
 from runmemory_core.engine.keys import (
     ADDRESS_KEY_MS,
@@ -41,10 +40,6 @@ def store(face: EmbeddedFace) -> Iterator[SqliteStore]:
         yield opened
 
 
-def put(key: str, **more: Any) -> dict[str, Any]:
-    return {"op": "put", "key": key, "state": [], **more}
-
-
 def damage(client: Client, path: Path) -> None:
     """Save a paused run of two checkpoints, and lose a page of parts that the newest needs."""
     state = {"v": ["x" * 300 + str(number) for number in range(40)]}
@@ -69,86 +64,6 @@ def pieces(store: SqliteStore, now_ms: int) -> list[int]:
         count, walk.place = store.transact(partial(sweep, walk=walk, now_ms=now_ms))
         removed.append(count)
     return removed
-
-
-@pytest.mark.rule("LIM-05")
-def test_each_account_is_swept_by_the_plan_it_is_on(face: EmbeddedFace) -> None:
-    for account, plan in (("mine", Plan.OWN), ("customer", Plan.PRO)):
-        client = face.client(account=account, plan=plan)
-        client.save_checkpoint("silent", "one", state={"a": ["x" * 5_000]}, done=["a"])
-        client.resume("silent")
-        client.store.commit("graph", "langgraph", operations=[put("a")], parts={})
-    face.clock.forward(30 * DAY)
-    face.client(account="customer", plan=Plan.PRO).save_checkpoint("active", "one")
-    assert face.sweep() == 0
-    face.clock.forward(1)
-    assert face.sweep() == 2
-    assert run_ids(face, "customer") == {"active"}
-    assert run_ids(face, "mine") == {"silent", "graph"}
-    assert face.sweep() == 0
-    customer = face.client(account="customer", plan=Plan.PRO)
-    with pytest.raises(RunDeleted, match="run silent expired at"):
-        customer.save_checkpoint("silent", "anew")
-    assert customer.resume("silent").status == "new"
-    assert customer.save_checkpoint("silent", "anew").seq == 1
-
-
-@pytest.mark.rule("LIM-06")
-def test_a_paused_run_keeps_its_newest_checkpoint_for_a_year(face: EmbeddedFace) -> None:
-    client = face.client(account="customer", plan=Plan.PRO)
-    for number in range(3):
-        status = "paused" if number == 2 else "running"
-        client.save_checkpoint("waits", f"ask {number}", state={"n": ["x" * 5_000, number]}, status=status)
-    lanes = [put("a"), put("b", status="paused"), put("c", lane="sub|1"), put("d", lane="sub|1")]
-    client.store.commit("graph", "langgraph", operations=lanes, parts={})
-    expiries = {row.seq: row.expires_at for row in client.list_checkpoints("waits").checkpoints}
-    assert expiries == {
-        3: "2027-03-01T12:00:00.000Z",
-        2: "2026-03-31T12:00:00.000Z",
-        1: "2026-03-31T12:00:00.000Z",
-    }
-    face.clock.forward(30 * DAY + 1)
-    assert face.sweep() == 2
-    assert [row.seq for row in client.list_checkpoints("waits").checkpoints] == [3]
-    with pytest.raises(CheckpointGone):
-        client.resume("waits", peek=True, seq=2)
-    entries = client.store.history("graph").entries
-    assert [(entry.lane, entry.key) for entry in entries] == [("sub|1", "d"), ("", "b")]
-    assert face.sweep() == 0
-    face.clock.forward(335 * DAY - 1)
-    assert face.sweep() == 0
-    checkpoint = client.resume("waits", peek=True).checkpoint
-    assert checkpoint is not None
-    assert checkpoint.state == {"n": ["x" * 5_000, 2]}
-    face.clock.forward(1)
-    assert face.sweep() == 2
-    with pytest.raises(NotFound):
-        client.list_checkpoints("waits")
-
-
-def test_replays_and_tombstones_go_after_seven_days(face: EmbeddedFace) -> None:
-    client = face.client()
-    client.save_checkpoint("import", "one", idempotency_key="k")
-    client.save_checkpoint("deleted", "one")
-    client.store.delete_run("deleted")
-    face.clock.forward(7 * DAY)
-    assert face.sweep() == 0
-    assert client.save_checkpoint("import", "one", idempotency_key="k").replayed
-    with pytest.raises(RunDeleted):
-        client.save_checkpoint("deleted", "two")
-    face.clock.forward(1)
-    assert face.sweep() == 2
-    assert client.save_checkpoint("deleted", "two").seq == 1
-
-
-def test_a_key_is_forgotten_after_seven_days_without_any_sweep(face: EmbeddedFace) -> None:
-    client = face.client()
-    assert client.save_checkpoint("import", "one", idempotency_key="k").seq == 1
-    client.save_checkpoint("import", "two")
-    face.clock.forward(7 * DAY + 1)
-    saved = client.save_checkpoint("import", "three", idempotency_key="k")
-    assert (saved.seq, saved.replayed) == (3, False)
-    assert client.save_checkpoint("import", "three", idempotency_key="k").seq == 3
 
 
 def test_a_sweep_goes_on_where_it_stopped_and_does_a_bounded_piece(
@@ -211,7 +126,6 @@ def test_an_account_keeps_by_the_most_that_a_key_of_it_was_issued_for(
     assert store.read(lambda tx: tx.one("account_by_name", name="mine"))["plan"] == kept_by
 
 
-@pytest.mark.rule("LIM-05")
 def test_a_run_of_many_rows_goes_in_many_pieces_and_is_gone_from_the_first(
     face: EmbeddedFace, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -235,7 +149,6 @@ def test_a_run_of_many_rows_goes_in_many_pieces_and_is_gone_from_the_first(
     assert not any(line.startswith('INSERT INTO "done"') for line in face.dump())
 
 
-@pytest.mark.rule("LIM-05")
 def test_a_damaged_run_stops_the_sweep_of_no_other_and_is_told_of(
     face: EmbeddedFace, store: SqliteStore
 ) -> None:
@@ -250,7 +163,6 @@ def test_a_damaged_run_stops_the_sweep_of_no_other_and_is_told_of(
     assert [row.seq for row in client.list_checkpoints("damaged").checkpoints] == [2, 1]
 
 
-@pytest.mark.rule("WAT-17")
 def test_a_free_key_goes_thirty_days_after_its_last_use(face: EmbeddedFace, store: SqliteStore) -> None:
     visitor = caller_at_address(b"somewhere", [b"k" * 32])
 
@@ -290,7 +202,6 @@ def test_the_usage_of_every_plan_goes_once_no_report_looks_at_it(face: EmbeddedF
     assert days() == 0
 
 
-@pytest.mark.rule("WAT-18")
 def test_a_destroyed_key_of_addresses_is_overwritten_in_the_file(tmp_path: Path) -> None:
     path, keys = tmp_path / "runs.db", list[bytes]()
     with closing(SqliteStore(path)) as store:

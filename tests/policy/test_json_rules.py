@@ -208,5 +208,11 @@ def test_a_refusal_shows_no_secret_that_is_a_key_or_stands_below_one() -> None:
 
 def test_integers_beyond_a_double_are_listed() -> None:
     value = {"a": [2**53, 2**53 + 1, True], "b/": -(2**60), "c": 1e300, "d": f":{2**60}", "e": [-(2**53) - 1]}
-    assert json_rules.big_integers(json_rules.write(value)) == ["/a/1", "/b~1", "/e/0"]
+    found = json_rules.big_integers(json_rules.write(value))
+    assert [json_rules.pointer_of(path) for path in found] == ["/a/1", "/b~1", "/e/0"]
     assert json_rules.big_integers(json_rules.write({"d": f":{2**60}", "e": -(2**53), "f": 0.1 + 0.2})) == []
+
+
+def test_a_text_that_only_a_spent_stack_found_too_deep_is_pointed_at_whole() -> None:
+    refusal = json_rules._find_depth('{"a": [1, {"b": 2}]}', "/state", 64)
+    assert list(refusal.pointers) == ["/state"]

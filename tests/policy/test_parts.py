@@ -62,6 +62,24 @@ def test_an_object_comes_back_by_member(value: dict[str, Any]) -> None:
     assert parts.reachable(members, texts.__getitem__) == texts.keys()
 
 
+@given(st.dictionaries(NAMES, JSON | LISTS, max_size=4))
+def test_a_value_is_measured_without_putting_it_together(value: dict[str, Any]) -> None:
+    texts: dict[str, str] = {}
+    node = parts.split_object(value, texts)
+    bytes_of = {address: len(text.encode()) for address, text in texts.items()}.__getitem__
+    of_pages = {page: parts.measure_elements(json.loads(texts[page]), bytes_of) for page in parts.pages(node)}
+    assert parts.measure(node, bytes_of, of_pages.__getitem__) == len(write(value).encode())
+
+
+def test_text_in_chunks_is_measured_too() -> None:
+    texts: dict[str, str] = {}
+    node = parts.split("\U0001f600" * 80_000, texts)
+    sizes = {address: len(text.encode()) for address, text in texts.items()}
+    assert parts.measure(node, sizes.__getitem__, sizes.__getitem__) == 320_002
+    with pytest.raises(ValueError, match=r"not a node: an object with the keys \['q'\]"):
+        parts.measure({"q": 1}, sizes.__getitem__, sizes.__getitem__)
+
+
 @given(LISTS)
 def test_a_node_survives_the_database(value: Any) -> None:
     texts: dict[str, str] = {}

@@ -148,6 +148,19 @@ def test_json_encoded_several_times_is_followed() -> None:
     assert cleaned == text.replace("hunter2", GONE)
 
 
+def test_a_credential_that_is_a_key_inside_json_text_goes_and_the_rest_stays() -> None:
+    key = f"ghp_{RANDOM}abcd"
+    text = f' {{"{key}" : 1, "a": [2 ],"{key}":3}}'
+    assert after({"text": text}) == {"text": ' {"[removed]" : 1, "a": [2 ],"[removed] 3":3}'}
+
+
+def test_a_value_of_json_cut_short_goes_with_the_quotes_inside_it() -> None:
+    cut = r'{"password": "hun\"ter2\"", "user": "ada", "rest": ['
+    assert after({"log": cut}) == {"log": '{"password": "[removed]", "user": "ada", "rest": ['}
+    begins_late = 'sword": "x", "password": "hunter2", "user": "ada'
+    assert after({"log": begins_late}) == {"log": begins_late.replace("hunter2", GONE)}
+
+
 # --- formats --------------------------------------------------------------------------------------------
 
 

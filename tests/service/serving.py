@@ -59,6 +59,28 @@ class Answer:
         return self.json["code"]
 
 
+def address_of(url: str) -> tuple[str, int]:
+    parts = urlsplit(url)
+    return str(parts.hostname), int(parts.port or 0)
+
+
+def ask(
+    url: str,
+    method: str,
+    path: str,
+    body: Any = None,
+    *,
+    key: str | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> Answer:
+    """One request on a connection of its own; a body that is no bytes is sent as JSON."""
+    sent = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+    named = {} if key is None else {"authorization": f"Bearer {key}"}
+    with closing(http.client.HTTPConnection(*address_of(url), timeout=PATIENCE_SECONDS)) as connection:
+        connection.request(method, path, sent, {**named, **(headers or {})})
+        return answer_of(connection.getresponse())
+
+
 @dataclass(frozen=True)
 class Service:
     """A running service; ``key`` is one of plan own."""
@@ -72,8 +94,7 @@ class Service:
 
     @property
     def address(self) -> tuple[str, int]:
-        parts = urlsplit(self.url)
-        return str(parts.hostname), int(parts.port or 0)
+        return address_of(self.url)
 
     def ask(
         self,
@@ -85,11 +106,7 @@ class Service:
         headers: Mapping[str, str] | None = None,
     ) -> Answer:
         """One request on a connection of its own; a body that is no bytes is sent as JSON."""
-        sent = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
-        named = {} if key is None else {"authorization": f"Bearer {key}"}
-        with closing(http.client.HTTPConnection(*self.address, timeout=PATIENCE_SECONDS)) as connection:
-            connection.request(method, path, sent, {**named, **(headers or {})})
-            return answer_of(connection.getresponse())
+        return ask(self.url, method, path, body, key=key, headers=headers)
 
     def tool(self, name: str, body: Any = None, **more: Any) -> Answer:
         """One of the five tools, with the service's key."""
@@ -122,7 +139,9 @@ def environment() -> dict[str, str]:
 
 
 @contextmanager
-def running_service(database: str, *, port: int = 0, **settings: float) -> Generator[Service]:
+def running_service(
+    database: str, *, port: int = 0, **settings: float | str | list[str]
+) -> Generator[Service]:
     """`runmemory serve` on ``database`` until the block ends; a free port unless one is named.
 
     ``settings`` other than the defaults leave no choice of the port.

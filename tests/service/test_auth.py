@@ -54,7 +54,6 @@ def test_a_key_is_taken_with_and_without_bearer(service: Service, run_id: str, f
         "Basic dXNlcjpwYXNz",
         "Bearer two words",
         "Bearer \xff\xfe",
-        "",
     ],
 )
 def test_a_wrong_key_is_401_and_never_the_free_plan(

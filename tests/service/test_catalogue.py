@@ -13,7 +13,7 @@ import openapi_spec_validator
 import pytest
 import yaml
 
-from runmemory_core.model import RELEASE
+from runmemory_core.model import HOSTED_URL, RELEASE
 from runmemory_core.operations import TOOLS
 from runmemory_core.operations.agents import INSTRUCTIONS
 from runmemory_core.service import catalogue
@@ -41,7 +41,7 @@ def head_of(text: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("published", catalogue.FILES, ids=lambda published: published.path)
 def test_the_package_carries_what_the_table_makes(published: catalogue.Published) -> None:
-    assert in_package(published.file) == published.text(catalogue.HOSTED_URL), "run `make format`"
+    assert in_package(published.file) == published.text(HOSTED_URL), "run `make format`"
 
 
 def test_the_release_is_that_of_the_package() -> None:
@@ -61,7 +61,7 @@ def test_a_service_answers_with_its_own_address(service: Service, published: cat
     assert answer.headers["content-type"].startswith(published.media_type)
     assert answer.headers["access-control-allow-origin"] == "*"
     assert answer.body.decode() == published.text(service.url)
-    assert catalogue.HOSTED_URL not in answer.body.decode()
+    assert HOSTED_URL not in answer.body.decode()
 
 
 def test_the_head_of_the_skill_is_valid() -> None:
@@ -104,3 +104,8 @@ def test_what_agents_read_has_the_instructions_and_all_tools(name: str) -> None:
     assert INSTRUCTIONS in text
     assert all(operation.description in text for operation in TOOLS)
     assert "claude mcp add --transport http run-memory https://memory.cloudforbots.com/mcp" in text
+
+
+def test_the_head_of_the_skill_is_read_as_it_was_meant_whatever_the_address() -> None:
+    address = "https://runs.example.com/a: b #c"
+    assert head_of(catalogue.skill(address))["compatibility"].endswith(f"HTTP access to {address}.")

@@ -17,6 +17,9 @@ import pytest
 from runmemory_core import Client, __version__
 from runmemory_core.cli import main
 from runmemory_core.client import _connect
+from runmemory_core.client._calls import make_call
+from runmemory_core.client.spooling import SpooledStore
+from runmemory_core.operations.storage import CommitReply
 from runmemory_core.service import keys
 from tests.service.serving import CLI, Service, environment, until
 
@@ -274,6 +277,33 @@ def test_the_doctor_finds_a_healthy_file_and_a_healthy_service(database: str, se
         "detail": "answers; plan own: saves are stored",
     }
     assert service.key not in json.dumps(served)
+
+
+def test_the_doctor_names_what_waits_for_a_service(database: str) -> None:
+    def waits() -> list[Any]:
+        done = run("doctor", "--json", "--database", database)
+        return [found for found in json.loads(done.stdout)["findings"] if found["what"] == "waiting"]
+
+    with Client("http://127.0.0.1:9", api_key="rm_0000") as client:
+        path = client.spool_file
+        store = SpooledStore(client)
+        assert waits() == []
+        changes = [{"op": "put", "key": key, "state": [["x", {"=": "a value"}]]} for key in ("a", "b")]
+        store._keep(CommitReply, make_call("commit", commit_of("the run", changes), remote=False))
+        store.close()
+    (found,) = waits()
+    assert found["ok"] is None
+    assert f"{path}: 2 checkpoints of 1 runs since 20" in found["detail"]
+    assert "(0 days)" in found["detail"]
+    assert "the run" not in str(found)
+    assert "a value" not in str(found)
+    path.write_bytes(b"no database" * 1_000)
+    (found,) = waits()
+    assert (found["ok"], str(path) in found["detail"]) == (False, True)
+
+
+def commit_of(run_id: str, changes: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"run_id": run_id, "adapter": "test", "operations": changes}
 
 
 def test_the_doctor_fails_for_a_file_that_is_no_database(tmp_path: Path) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
+import signal
 import subprocess
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -115,3 +118,121 @@ def test_with_a_service_configured_it_does_not_save_elsewhere() -> None:
     assert process.returncode == 1
     assert "RUNMEMORY_URL is set" in process.stderr
     assert "Traceback" not in process.stderr
+
+
+SAVE = {"run_id": "r", "step": "s", "state": {"n": 7}}
+MISFITS: dict[str, tuple[str, int, str]] = {
+    "a batch": ("[%s]", -32600, "a batch is not accepted"),
+    "broken JSON": ('{"jsonrpc": SECRET', -32700, "is not JSON"),
+    "no method": ('{"jsonrpc": "2.0", "id": 3}', -32600, "method must be a string"),
+    "an id that is null": ('{"jsonrpc": "2.0", "id": null, "method": "ping"}', -32600, "id must be"),
+    "arguments in a string": (
+        '{"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": "resume", "arguments": "{}"}}',
+        -32602,
+        "arguments must be a JSON object",
+    ),
+    "half a surrogate pair in a name": (
+        '{"jsonrpc": "2.0", "id": 3, "method": "ping", "params": {"x": "\\ud800"}}',
+        -32700,
+        "/params/x holds half",
+    ),
+    "300 levels": (
+        '{"jsonrpc": "2.0", "id": 3, "method": "ping", "params": {"x": ' + "[" * 300 + "]" * 300 + "}}",
+        -32700,
+        "nested over 200 deep",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MISFITS)
+def test_a_malformed_line_is_answered_in_words_and_the_next_one_is_read(tmp_path: Path, name: str) -> None:
+    line, code, words = MISFITS[name]
+    with spoken_to(f"sqlite:///{tmp_path}/runs.db") as process:
+        process.shake_hands(MODERN)
+        assert process.process.stdin is not None
+        assert process.process.stdout is not None
+        process.process.stdin.write(line.replace("%s", json.dumps(message("ping", revision=MODERN))) + "\n")
+        process.process.stdin.flush()
+        answer = json.loads(process.process.stdout.readline())
+        assert answer["error"]["code"] == code
+        assert words in answer["error"]["message"]
+        assert "SECRET" not in str(answer)
+        if '"id": 3' in line and code != -32700:
+            assert answer["id"] == 3
+        saved = process.call("save_checkpoint", SAVE, revision=MODERN)
+        assert saved["structuredContent"]["saved"] is True
+
+
+def test_an_answer_to_no_question_is_passed_over(tmp_path: Path) -> None:
+    with spoken_to(f"sqlite:///{tmp_path}/runs.db") as process:
+        process.shake_hands(MODERN)
+        process.say({"jsonrpc": "2.0", "id": 1, "result": "anything"})
+        assert process.call("save_checkpoint", SAVE, revision=MODERN)["structuredContent"]["saved"] is True
+
+
+@pytest.mark.parametrize("run_id", ["plain", "a; echo pwned", "it's $HOME", "-dashed"])
+def test_the_line_in_the_hint_prints_a_long_state(tmp_path: Path, run_id: str) -> None:
+    state = {"text": "x" * 20_000}
+    with spoken_to(f"sqlite:///{tmp_path}/of this test.db") as process:
+        process.shake_hands(MODERN)
+        process.call("save_checkpoint", {"run_id": run_id, "step": "s", "state": state}, revision=MODERN)
+        found = process.call("resume", {"run_id": run_id, "peek": True}, revision=MODERN)
+    (hint,) = found["structuredContent"]["hints"]
+    line = re.search(r"runmemory (show .+) prints it$", hint)
+    assert line, hint
+    command = f"{shlex.join(CLI)} {line[1]}"
+    printed = subprocess.run(["sh", "-c", command], capture_output=True, check=True, env=environment())
+    assert json.loads(printed.stdout)["run"]["checkpoint"]["state"] == state
+
+
+def started_with(folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """`runmemory mcp` with nothing to read, in a home of its own."""
+    own = environment() | {"HOME": str(folder), "XDG_DATA_HOME": str(folder / "data")} | variables
+    return subprocess.run(
+        [*CLI, "mcp"],
+        env=own,
+        text=True,
+        capture_output=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+def test_with_a_key_alone_it_does_not_save_elsewhere_than_other_programs(tmp_path: Path) -> None:
+    process = started_with(tmp_path, RUNMEMORY_API_KEY="rmk_live_x")
+    assert process.returncode == 1
+    assert "RUNMEMORY_API_KEY is set" in process.stderr
+    assert not list(tmp_path.rglob("*.db"))
+
+
+def test_which_file_it_is_is_said_once_and_empty_variables_are_absent(tmp_path: Path) -> None:
+    process = started_with(tmp_path, RUNMEMORY_URL="", RUNMEMORY_API_KEY="")
+    assert process.returncode == 0, process.stderr
+    (file,) = tmp_path.rglob("*.db")
+    assert process.stderr.count(f"saving to {file} (this machine only)") == 1
+    assert process.stdout == ""
+
+
+@pytest.mark.parametrize("bad", ['"\\ud800"', "9" * 5_000])
+def test_a_state_that_json_cannot_hold_is_refused_in_the_result_over_pipes(tmp_path: Path, bad: str) -> None:
+    with spoken_to(f"sqlite:///{tmp_path}/runs.db") as process:
+        process.shake_hands(MODERN)
+        sent = message("tools/call", {"name": "save_checkpoint", "arguments": SAVE}, revision=MODERN)
+        assert process.process.stdin is not None
+        assert process.process.stdout is not None
+        process.process.stdin.write(json.dumps(sent).replace('"n": 7', f'"n": {bad}') + "\n")
+        process.process.stdin.flush()
+        answer = json.loads(process.process.stdout.readline())
+        assert answer["id"] == sent["id"]
+        assert answer["result"]["isError"] is True
+        assert answer["result"]["content"][0]["text"].startswith("/state/n ")
+
+
+def test_an_interrupt_ends_it_while_it_waits_for_a_line(tmp_path: Path) -> None:
+    command = [*CLI, "mcp", "--database", f"sqlite:///{tmp_path}/runs.db"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, env=environment(), text=True, stdin=pipe, stdout=pipe) as process:
+        Spoken(process).shake_hands(MODERN)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(PATIENCE_SECONDS) == -signal.SIGINT

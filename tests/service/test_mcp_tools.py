@@ -15,7 +15,7 @@ from tests.service.messages import REVISIONS, post
 from tests.service.serving import Service
 
 SHOWN = {
-    "resume": ["run_id", "peek", "seq", "attempt", "start_over"],
+    "resume": ["run_id", "peek", "seq", "attempt", "start_over", "done_cursor"],
     "save_checkpoint": [
         "run_id",
         "step",

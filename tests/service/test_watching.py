@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -37,7 +36,6 @@ def dump(service: Service) -> list[str]:
         return list(connection.iterdump())
 
 
-@pytest.mark.rule("WAT-02")
 def test_fifty_anonymous_saves_leave_names_sizes_times_hashes_and_counters(own_service: Service) -> None:
     before = set(dump(own_service))
     for number in range(50):
@@ -65,49 +63,6 @@ def test_fifty_anonymous_saves_leave_names_sizes_times_hashes_and_counters(own_s
         assert text.encode() not in held
 
 
-@pytest.mark.rule("WAT-10")
-def test_without_a_key_only_counts_and_times_are_shown(own_service: Service) -> None:
-    for number in range(3):
-        own_service.ask("POST", SAVE, {"run_id": "neighbour", "step": f"private {number}"})
-    own_service.ask("POST", RESUME, {"run_id": "neighbour"})
-    listed = own_service.ask("POST", "/api/run/list_checkpoints").json
-    assert listed["checkpoints"] == []
-    assert listed["counted"]["count"] == 3
-    assert listed["counted"]["newest_at"] >= listed["counted"]["oldest_at"]
-    assert any("POST /api/keys/free" in notice for notice in listed["notices"])
-    one = own_service.ask("POST", "/api/run/list_checkpoints", {"run_id": "neighbour"}).json
-    assert one["counted"]["count"] == 3
-    resumed = own_service.ask("POST", RESUME, {"run_id": "another"}).json
-    assert "unfinished" not in resumed
-    assert resumed["unfinished_counted"]["count"] == 1
-    report = own_service.ask("POST", "/api/run/weekly_report").json
-    assert (report["numbers"]["runs"], report["numbers"]["restarts"]) == (2, 1)
-    assert any("POST /api/keys/free" in notice for notice in report["notices"])
-    for reply in (listed, one, resumed, report):
-        assert "private" not in str(reply)
-        assert "neighbour" not in str(reply).replace("'run_id': 'neighbour'", "") or reply is one
-
-
-@pytest.mark.rule("WAT-13")
-def test_a_free_key_comes_at_once_and_shows_labels(own_service: Service) -> None:
-    made = own_service.ask("POST", "/api/keys/free")
-    assert (made.status, made.json["plan"], made.headers["cache-control"]) == (201, "watch", "no-store")
-    key = made.json["key"]
-    assert own_service.ask("POST", SAVE, {"run_id": "mine", "step": "one"}, key=key).json["mode"] == "watch"
-    own_service.ask("POST", RESUME, {"run_id": "mine"}, key=key)
-    listed = own_service.ask("POST", "/api/run/list_checkpoints", key=key).json
-    assert [row["step"] for row in listed["checkpoints"]] == ["one"]
-    assert (
-        'mine stopped after "one"' in own_service.ask("POST", "/api/run/weekly_report", key=key).json["text"]
-    )
-    assert key not in "\n".join(dump(own_service))
-    statuses = [own_service.ask("POST", "/api/keys/free").status for _ in range(10)]
-    assert statuses == [201] * 9 + [429]
-    refused = own_service.ask("POST", "/api/keys/free")
-    assert refused.code == "over_quota"
-    assert "all 10 free keys of this UTC day are used" in refused.json["detail"]
-
-
 # --- addresses ------------------------------------------------------------------------------------------
 
 TRUSTED = from_environment(
@@ -122,7 +77,6 @@ def address(client: str | None, *forwarded: str) -> bytes:
     return address_of({"client": client and (client, 5)}, headers, TRUSTED)
 
 
-@pytest.mark.rule("WAT-11")
 def test_an_ipv6_caller_is_known_by_its_network_and_ipv4_by_its_address() -> None:
     assert address("203.0.113.7") == bytes([203, 0, 113, 7]) == address("::ffff:203.0.113.7")
     assert address("203.0.113.8") != address("203.0.113.7")
@@ -130,7 +84,6 @@ def test_an_ipv6_caller_is_known_by_its_network_and_ipv4_by_its_address() -> Non
     assert address(None) == address("not an address") == b""
 
 
-@pytest.mark.rule("WAT-11")
 def test_forwarded_addresses_are_believed_only_of_configured_proxies() -> None:
     assert address("203.0.113.7", "198.51.100.1") == address("203.0.113.7")
     assert address("10.1.1.1", "198.51.100.1") == address("198.51.100.1")
@@ -152,7 +105,6 @@ def callers(authenticator: Authenticator, *clients: str) -> list[Caller]:
     return asyncio.run(ask())
 
 
-@pytest.mark.rule("WAT-12")
 def test_the_key_of_addresses_changes_every_8_days_and_the_one_before_is_looked_up(tmp_path: Path) -> None:
     clock = Clock()
     settings = Settings(database="unused")
@@ -182,33 +134,6 @@ def test_the_key_of_addresses_changes_every_8_days_and_the_one_before_is_looked_
         assert callers(one, "203.0.113.7")[0].formerly is None
 
 
-@pytest.mark.rule("WAT-12")
-def test_what_was_recorded_under_the_former_key_goes_on(tmp_path: Path) -> None:
-    from runmemory_core.engine import perform
-    from runmemory_core.engine.keys import address_keys, caller_at_address
-    from runmemory_core.operations.calls import prepare
-
-    clock = Clock()
-    with closing(SqliteStore(tmp_path / "runs.db")) as store:
-
-        def call(name: str, **arguments: Any) -> Any:
-            keys = store.transact(lambda tx: address_keys(tx, now_ms=clock.now_ms))
-            caller = caller_at_address(b"1234", keys)
-            prepared = prepare(name, arguments)
-            return store.transact(lambda tx: perform(tx, prepared, caller=caller, now_ms=clock.now_ms))
-
-        call("save_checkpoint", run_id="import", step="one")
-        for days in (8, 8, 8):
-            clock.forward(days * DAY)
-            assert call("resume", run_id="import", peek=True)["would_resume"]["step"] == "one"
-            assert call("resume", run_id="import")["would_resume"]["step"] == "one"
-        with closing(sqlite3.connect(tmp_path / "runs.db")) as connection:
-            assert connection.execute("SELECT count(*) FROM accounts").fetchone() == (1,)
-        clock.forward(16 * DAY)
-        assert "would_resume" not in call("resume", run_id="import")
-
-
-@pytest.mark.rule("LIM-05")
 def test_a_running_service_sweeps(tmp_path: Path) -> None:
     from runmemory_core import Client
 
@@ -233,7 +158,6 @@ def test_a_running_service_sweeps(tmp_path: Path) -> None:
         until(lambda: left() == (0, 0))
 
 
-@pytest.mark.rule("LIM-05")
 def test_a_running_service_passes_by_what_it_cannot_sweep_and_says_so(tmp_path: Path) -> None:
     from runmemory_core import Client
 

@@ -86,15 +86,18 @@ UPDATE runs SET attempt = :attempt, status = 'running', error = NULL, generation
 WHERE account_id = :account_id AND run = :run;
 
 -- name: advance_run
-UPDATE runs SET seq = :seq, status = :status, error = :error, job = :job, last_body = :last_body,
+UPDATE runs SET seq = :seq, error = :error, job = :job, last_body = :last_body,
     in_flight = :in_flight, done_count = :done_count, worked_ms = :worked_ms, asks = :asks, repeats = :repeats,
     repeated_ms = :repeated_ms, base_seq = NULL, updated_at = :now, kept_for_ms = :kept_for_ms
 WHERE account_id = :account_id AND run = :run;
 
 -- name: advance_adapter_run
-UPDATE runs SET seq = :seq, status = :status, last_body = :last_body, last_commits = :last_commits, updated_at = :now,
+UPDATE runs SET seq = :seq, last_body = :last_body, last_commits = :last_commits, updated_at = :now,
     kept_for_ms = :kept_for_ms
 WHERE account_id = :account_id AND run = :run;
+
+-- name: set_status
+UPDATE runs SET status = :status WHERE account_id = :account_id AND run = :run;
 
 -- name: claim_run
 UPDATE runs SET attempt = attempt + 1, updated_at = :now WHERE account_id = :account_id AND run = :run
@@ -363,12 +366,14 @@ SELECT address, body FROM parts
 WHERE account_id = :account_id AND run = :run AND address IN (SELECT value FROM json_each(:addresses));
 
 -- name: present_parts
-SELECT address FROM parts
+SELECT address, bytes, list_bytes FROM parts
 WHERE account_id = :account_id AND run = :run AND address IN (SELECT value FROM json_each(:addresses));
 
 -- name: add_part
-INSERT INTO parts (account_id, run, address, body) VALUES (:account_id, :run, :address, :body)
-ON CONFLICT DO NOTHING;
+INSERT INTO parts (account_id, run, address, body, bytes, list_bytes)
+VALUES (:account_id, :run, :address, :body, :bytes, :list_bytes)
+ON CONFLICT DO UPDATE SET list_bytes = excluded.list_bytes
+    WHERE list_bytes IS NULL AND excluded.list_bytes IS NOT NULL;
 
 -- name: part_addresses
 SELECT address FROM parts WHERE account_id = :account_id AND run = :run;
@@ -377,8 +382,8 @@ SELECT address FROM parts WHERE account_id = :account_id AND run = :run;
 DELETE FROM parts WHERE account_id = :account_id AND run = :run AND address = :address;
 
 -- name: copy_parts
-INSERT INTO parts (account_id, run, address, body)
-SELECT account_id, :target, address, body FROM parts WHERE account_id = :account_id AND run = :run;
+INSERT INTO parts (account_id, run, address, body, bytes, list_bytes)
+SELECT account_id, :target, address, body, bytes, list_bytes FROM parts WHERE account_id = :account_id AND run = :run;
 
 -- name: copy_lanes
 INSERT INTO lanes (account_id, run, lane, name, evicted_through)

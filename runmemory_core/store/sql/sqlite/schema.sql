@@ -105,7 +105,7 @@ CREATE TABLE checkpoints (
 
 CREATE UNIQUE INDEX checkpoints_by_key ON checkpoints (account_id, run, lane, key) WHERE key IS NOT NULL;
 
--- One row per task's results, in order of arrival; they may come before their checkpoint.
+-- Results of tasks, in one row those that came in one commit, in order of arrival; they may come before their checkpoint.
 CREATE TABLE writes (
     account_id INTEGER NOT NULL,
     run INTEGER NOT NULL,
@@ -116,11 +116,15 @@ CREATE TABLE writes (
     PRIMARY KEY (account_id, run, lane, key, n)
 ) WITHOUT ROWID;
 
+-- bytes is the size of the text, list_bytes what the elements of a page add to their list; NULL for a part that was
+-- never named as a page.
 CREATE TABLE parts (
     account_id INTEGER NOT NULL,
     run INTEGER NOT NULL,
     address TEXT NOT NULL,
     body BLOB NOT NULL,
+    bytes INTEGER NOT NULL DEFAULT 0,
+    list_bytes INTEGER,
     PRIMARY KEY (account_id, run, address)
 );
 

@@ -90,7 +90,7 @@ CREATE TABLE checkpoints (
 
 CREATE UNIQUE INDEX checkpoints_by_key ON checkpoints (account_id, run, lane, key) WHERE key IS NOT NULL;
 
--- One row per task's results, in order of arrival; they may come before their checkpoint.
+-- Results of tasks, in one row those that came in one commit, in order of arrival; they may come before their checkpoint.
 CREATE TABLE writes (
     account_id INTEGER NOT NULL,
     run INTEGER NOT NULL,
