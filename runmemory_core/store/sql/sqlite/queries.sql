@@ -125,7 +125,7 @@ SELECT * FROM runs WHERE account_id = :account_id AND adapter = :adapter AND del
 -- name: runs_since
 SELECT r.run_id, r.adapter, r.status, r.seq, r.created_at, r.updated_at,
     CASE WHEN r.created_at < :since THEN (SELECT count(*) FROM checkpoints c
-        WHERE c.account_id = r.account_id AND c.run = r.run AND c.saved_at >= :since AND c.thin = 0) END AS kept
+        WHERE c.account_id = r.account_id AND c.run = r.run AND c.saved_at >= :since AND c.thin = 0) ELSE r.seq END AS kept
 FROM runs r WHERE r.account_id = :account_id AND r.updated_at >= :since AND r.deleted_at IS NULL;
 
 -- name: add_attempt
