@@ -82,7 +82,7 @@ def commit(at: Context, call: Call) -> Reply:
     heads, forks = _heads(at, run, request)
     at.check_quota()
     if run is None or run["deleted_at"] is not None:
-        run = begin_run(at, request.run_id, buried=run, adapter=request.adapter)
+        run = begin_run(at, request.run_id, adapter=request.adapter)
     reply: Reply = {"seqs": _record(at, run, request, heads, marks=marks, sizes=sizes)}
     if forks:
         reply["forks"] = forks
@@ -251,7 +251,8 @@ def _record(
         status = change.status or status
     for (lane, key), added in results.items():
         _add_writes(at, ids | {"lane": lane, "key": key}, added)
-    at.tx.run("advance_adapter_run", **ids, seq=seq, now=at.now, **marks.after(run))
+    marked = {**marks.after(run), "kept_for_ms": at.own_term_ms}
+    at.tx.run("advance_adapter_run", **ids, seq=seq, now=at.now, **marked)
     set_status(at, run, status)
     _evict(at, run["run"], lanes, before=run["seq"], after=seq)
     at.count_call()
