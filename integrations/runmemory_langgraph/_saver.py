@@ -26,7 +26,7 @@ from langgraph.checkpoint.base import (
     DeltaChannelHistory,
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
-from langgraph.checkpoint.serde.types import INTERRUPT
+from langgraph.checkpoint.serde.types import ERROR, INTERRUPT
 
 from runmemory_core import AccountRequired, Client, InvalidRequest
 from runmemory_core.client import StoreClient
@@ -44,6 +44,7 @@ from runmemory_langgraph._threads import DELIBERATE, Threads
 
 ADAPTER = "langgraph"
 _PAGE = 50
+_HALTING = {ERROR, INTERRUPT}
 _REMEMBERED_BYTES = 32 * MIB
 
 
@@ -291,24 +292,25 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
     ) -> None:
         """Store the results of a task that is done before its superstep is.
 
-        They are sent with the superstep's checkpoint or after 50 ms; errors and interrupts are sent at once.
+        They are sent with the superstep's checkpoint or after 50 ms. Errors and interrupts are sent at once, and so is
+        what comes after one in its superstep: then no checkpoint follows, and ``invoke`` returns.
         """
         if not writes:
             return
         run_id, _, key = _mapping.place_of(config)
-        if key is not None and any(channel == INTERRUPT for channel, _ in writes):
-            self._threads.note_question(run_id, key)
-        deliver = (
-            self._outbox.send
-            if any(channel in WRITES_IDX_MAP for channel, _ in writes)
-            else self._outbox.linger
-        )
+        channels = {channel for channel, _ in writes}
+        if key is not None and channels & _HALTING:
+            self._threads.note_halt(run_id, key, asks=INTERRUPT in channels)
+        deliver = self._outbox.send if channels & WRITES_IDX_MAP.keys() else self._outbox.linger
         deliver(
             run_id,
             lambda batch: _mapping.writes_change(
                 config, writes, task_id=task_id, task_path=task_path, encoder=self._encoder, batch=batch
             ),
         )
+        # Asked only now: whoever halts it after this sends what lingers.
+        if key is not None and self._threads.is_halted(run_id, key):
+            self._outbox.flush(run_id)
 
     def _commit(self, run_id: str, operations: list[dict[str, Any]], texts: dict[str, str]) -> list[str]:
         going_on = {

@@ -35,6 +35,8 @@ class _Thread:
     """The latest key put to each namespace since the thread was loaded."""
     asked: set[str] = field(default_factory=set[str])
     """Checkpoints at which a person is asked."""
+    halted: set[str] = field(default_factory=set[str])
+    """Checkpoints at which a task asked or failed, until one follows: the invocation may return at any moment."""
     stopped_at: str | None = None
     """The root checkpoint at which an earlier attempt stopped, as far as it looks."""
     chosen: str | None = None
@@ -102,6 +104,7 @@ class Threads:
             )
         with self._lock:
             thread = self._of(run_id)
+            thread.halted.discard(parent or "")
             thread.made[lane] = key
             if lane != "":
                 return False
@@ -118,10 +121,18 @@ class Threads:
         with self._lock:
             return parent is not None and self._of(run_id).chosen == parent
 
-    def note_question(self, run_id: str, key: str) -> None:
-        """A task at this checkpoint waits for a person; its put may come later."""
+    def note_halt(self, run_id: str, key: str, *, asks: bool) -> None:
+        """A task at this checkpoint failed, or ``asks`` a person; its put may come later."""
         with self._lock:
-            self._of(run_id).asked.add(key)
+            thread = self._of(run_id)
+            thread.halted.add(key)
+            if asks:
+                thread.asked.add(key)
+
+    def is_halted(self, run_id: str, key: str) -> bool:
+        """Whether a task at this checkpoint asked or failed, so that no put may follow what others result in."""
+        with self._lock:
+            return key in self._of(run_id).halted
 
     def status_at(self, run_id: str, key: str) -> RunStatus:
         """Whether the run waits for a person once this checkpoint is put."""

@@ -5,13 +5,18 @@ import operator
 import subprocess
 import sys
 import textwrap
+import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.checkpoint.serde.types import ERROR, INTERRUPT
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.types import Command, Send, interrupt
+
+from runmemory_langgraph import _outbox
 
 CONFIG: Any = {"configurable": {"thread_id": "t"}}
 
@@ -113,6 +118,48 @@ def test_a_persons_answer_reaches_a_graph_in_another_process(saver_maker):
         assert asked["__interrupt__"][0].value == {"question": "pay?"}
     with saver_maker() as saver:
         assert approval(saver).invoke(Command(resume="yes"), CONFIG) == {"log": ["yes"]}
+
+
+@pytest.mark.parametrize("halt", ["asks", "fails"])
+def test_a_branch_that_ends_after_its_sibling_stopped_is_not_run_again_by_another_process(
+    saver_maker, monkeypatch, halt
+):
+    monkeypatch.setattr(_outbox, "LINGER_SECONDS", 3_600)
+    halted = threading.Event()
+    ran = []
+
+    def build(saver):
+        def stop(state):
+            if halt == "fails" and not halted.is_set():
+                raise RuntimeError("boom")
+            return {"log": [interrupt("sure?") if halt == "asks" else "stop"]}
+
+        def pay(state):
+            ran.append("pay")
+            assert halted.wait(30)
+            return {"log": ["paid"]}
+
+        builder: Any = StateGraph(Log)
+        builder.add_node("stop", stop)
+        builder.add_node("pay", pay)
+        builder.add_edge(START, "stop")
+        builder.add_edge(START, "pay")
+        return builder.compile(checkpointer=saver)
+
+    with saver_maker() as first, saver_maker() as second:
+        stored = first.put_writes
+
+        def telling(config, writes, *task):
+            stored(config, writes, *task)
+            if writes[0][0] in (ERROR, INTERRUPT):
+                halted.set()
+
+        monkeypatch.setattr(first, "put_writes", telling)
+        with suppress(RuntimeError):
+            build(first).invoke({"log": []}, CONFIG, durability="sync")
+        result = build(second).invoke(Command(resume="stop") if halt == "asks" else None, CONFIG)
+    assert result == {"log": ["paid", "stop"]}
+    assert ran == ["pay"]
 
 
 def test_a_subgraph_goes_on_inside_itself(saver_maker):

@@ -18,7 +18,7 @@ from langgraph.checkpoint.serde.types import ERROR, INTERRUPT
 from pydantic import BaseModel, SecretStr
 
 from runmemory_core import Client, InvalidRequest
-from runmemory_langgraph import DecodingRefused, RunMemorySaver
+from runmemory_langgraph import DecodingRefused, RunMemorySaver, _outbox
 
 THREAD: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
 
@@ -125,6 +125,23 @@ def test_an_interrupt_is_stored_when_put_writes_returns(saver_maker):
         at = put(working, {"x": 1})
         working.put_writes(at, [(INTERRUPT, ["ask"])], "task")
         assert looking.get_tuple(at).pending_writes == [("task", INTERRUPT, ["ask"])]
+
+
+@pytest.mark.parametrize("halting", [INTERRUPT, ERROR])
+def test_what_comes_after_an_interrupt_or_an_error_of_its_step_is_stored_at_once(
+    saver_maker, monkeypatch, halting
+):
+    monkeypatch.setattr(_outbox, "LINGER_SECONDS", 3_600)
+    with saver_maker() as working, saver_maker() as looking:
+        at = put(working, {"x": 1})
+        working.put_writes(at, [("x", "early")], "task-0")
+        working.put_writes(at, [(halting, "why")], "task-1")
+        working.put_writes(at, [("x", "late")], "task-2")
+        expected = [("task-0", "x", "early"), ("task-1", halting, "why"), ("task-2", "x", "late")]
+        assert looking.get_tuple(at).pending_writes == expected
+        after = put(working, {"x": 2}, at)
+        working.put_writes(after, [("x", "next")], "task-3")
+        assert looking.get_tuple(after).pending_writes == []
 
 
 def test_a_step_and_its_results_are_one_call(saver, monkeypatch):
