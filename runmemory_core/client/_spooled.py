@@ -107,12 +107,17 @@ def forget_if_same(tx: Tx, run: SpooledRun) -> bool:
     """Remove a run unless something was added to it since it was read."""
     if read_run(tx, run.run_id) != run:
         return False
-    row = tx.one("run", account_id=_account(tx), run_id=run.run_id)
+    forget(tx, run.run_id)
+    return True
+
+
+def forget(tx: Tx, run_id: str) -> None:
+    """Remove a run."""
+    row = tx.one("run", account_id=_account(tx), run_id=run_id)
     if row is not None:
         ids = {"account_id": row["account_id"], "run": row["run"]}
         clear_run(tx, **ids)
         tx.run("forget_run", **ids)
-    return True
 
 
 def _account(tx: Tx) -> int:

@@ -22,6 +22,7 @@ from runmemory_core.client._calls import ReplyModel, make_call, read_reply
 from runmemory_core.client._file_lock import locked
 from runmemory_core.client._spooled import (
     SpooledRun,
+    forget,
     forget_if_same,
     read_run,
     run_ids,
@@ -49,6 +50,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("runmemory")
 
 SPOOL_BYTES = 256 * MIB
+PIECE_CHARACTERS = 8 * MIB
+"""Of parts in one commit, beyond which its changes are sent in halves: a service takes no body of any length."""
 FIRST_PAUSE_SECONDS = 5.0
 LONGEST_PAUSE_SECONDS = 60.0
 _WARNED_SHARE = 0.8
@@ -137,7 +140,10 @@ class SpooledStore(StoreClient):
                 return model.model_validate(found.model_dump())
             if (run_id := getattr(call.request, "run_id", None)) is None or self._waits(run_id):
                 raise
-        return self._reach(model, call)
+        reply = self._reach(model, call)
+        if name == "delete_run":
+            self._forget(arguments["run_id"])
+        return reply
 
     # --- writing ----------------------------------------------------------------------------------------
 
@@ -331,6 +337,11 @@ class SpooledStore(StoreClient):
             if not reply.missing:
                 break
             texts |= store.read(partial(texts_of, run_id=run.run_id, addresses=reply.missing))
+            if len(changes) > 1 and sum(map(len, texts.values())) > PIECE_CHARACTERS:
+                half = len(changes) // 2
+                self._send(store, run, changes[:half], first=first)
+                self._send(store, run, changes[half:], first=False)
+                return
         else:
             raise StoreError(f"{self._path} lacks parts that its own checkpoints need: it is damaged")
         if first and reply.forks and run.run_id not in self._pruned:
@@ -340,6 +351,12 @@ class SpooledStore(StoreClient):
                 run.run_id,
                 reply.forks[0],
             )
+
+    def _forget(self, run_id: str) -> None:
+        """Drop what waits for a run that was deleted, and what was said against it."""
+        if (store := self._spool(create=False)) is not None:
+            store.transact(partial(forget, run_id=run_id))
+        self._refused.pop(run_id, None)
 
     # --- the spool itself -------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ import pytest
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command, interrupt
 
-from runmemory_core import Client, InvalidRequest, OverQuota, Unauthorized, Unavailable
+from runmemory_core import Client, InvalidRequest, OverQuota, RunMemoryError, Unauthorized, Unavailable
 from runmemory_core.client.spooling import SpooledStore
 from runmemory_langgraph import RunMemorySaver
 from tests.adapters.test_langgraph_graphs import CONFIG, Log, line
@@ -212,6 +212,44 @@ def test_results_that_wait_for_a_checkpoint_in_the_service_reach_it(place):
             ("task", "__interrupt__", ["ask"]),
             ("task", "x", "w" * 1_000),
         ]
+
+
+def test_a_step_of_more_than_a_service_takes_at_once_reaches_it(place):
+    place.start()
+    with place.saver() as saver:
+        first = put(saver, {"x": 0})
+        place.kill()
+        at = put(saver, {"x": 1}, first)
+        results = ["".join(f"{n}{i:06}" for i in range(1_000_000)) for n in range(4)]
+        for n, result in enumerate(results):
+            saver.put_writes(at, [("x", result)], f"task-{n}")
+        place.start()
+        saver._store._retry_at = 0.0
+        assert values_at(saver) == {"x": 1}
+        assert saver.health.ok
+    with place.saver(on_error="raise") as looking:
+        assert [result for _, _, result in looking.get_tuple(at).pending_writes] == results
+        assert len([*looking.list(THREAD)]) == 2
+
+
+def test_a_thread_whose_waiting_checkpoints_are_refused_is_free_again_once_it_is_deleted(place):
+    place.start()
+    with place.saver() as saver:
+        saver.setup()
+        saver.get_tuple(THREAD)
+        place.kill()
+        put(saver, {"x": 1})
+        place.start()
+        saver._store._retry_at = 0.0
+        place.reader().save_checkpoint("t", "another program's")
+        with pytest.raises(RunMemoryError, match="t "):
+            saver.get_tuple(THREAD)
+        assert saver.health.spooled_checkpoints == 1
+        saver.delete_thread("t")
+        assert saver.health.ok
+        assert saver.get_tuple(THREAD) is None
+        put(saver, {"x": 2})
+        assert values_at(saver) == {"x": 2}
 
 
 CRASHING = textwrap.dedent(
