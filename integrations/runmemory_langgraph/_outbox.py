@@ -11,11 +11,12 @@ import logging
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from runmemory_core import RunDeleted
+from runmemory_core.client.spooling import PIECE_CHARACTERS
 from runmemory_langgraph._encoding import Batch, Encoder
 
 LINGER_SECONDS = 0.05
@@ -126,18 +127,29 @@ class Outbox:
         if timer is not None:
             timer.join()
 
-    def _deliver(self, run_id: str, waiting: _Waiting) -> None:
-        missing = self._commit(run_id, waiting.changes, waiting.batch.to_send())
+    def _deliver(self, run_id: str, waiting: _Waiting, *, repeats: bool = False) -> None:
+        texts = waiting.batch.to_send()
+        if len(waiting.changes) > 1 and sum(map(len, texts.values())) > PIECE_CHARACTERS:
+            half = len(waiting.changes) // 2
+            for encoders in (waiting.encoders[:half], waiting.encoders[half:]):
+                self._deliver(run_id, self._encoded(run_id, encoders), repeats=repeats)
+            return
+        missing = self._commit(run_id, waiting.changes, texts)
+        if missing and repeats:
+            raise RuntimeError(f"the store still misses {len(missing)} parts that were just sent")
         if missing:
             # The store no longer holds what it held: retention or a deletion came between. Every value is at
             # hand, so everything is encoded and sent again.
             self._encoder.forget(run_id)
-            waiting.batch = self._encoder.batch(run_id)
-            waiting.changes = [encode(waiting.batch) for encode in waiting.encoders]
-            missing = self._commit(run_id, waiting.changes, waiting.batch.to_send())
-        if missing:
-            raise RuntimeError(f"the store still misses {len(missing)} parts that were just sent")
+            self._deliver(run_id, self._encoded(run_id, waiting.encoders), repeats=True)
+            return
         self._encoder.confirm(waiting.batch)
+
+    def _encoded(self, run_id: str, encoders: Iterable[Encode]) -> _Waiting:
+        made = _Waiting(self._encoder.batch(run_id))
+        for encode in encoders:
+            made.add(encode)
+        return made
 
     def _lock_of(self, run_id: str) -> threading.RLock:
         return self._sending[hash(run_id) % _LOCKS]

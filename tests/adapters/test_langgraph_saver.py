@@ -154,6 +154,16 @@ def test_a_step_and_its_results_are_one_call(saver, monkeypatch):
     assert len(calls) == 2
 
 
+def test_results_and_their_checkpoint_may_be_larger_together_than_a_service_takes_at_once(saver_maker):
+    large = ["".join(f"{n}{i:06}" for i in range(1_900_000)) for n in range(2)]
+    with saver_maker() as saver, saver_maker() as looking:
+        at = put(saver, {"x": 1})
+        saver.put_writes(at, [("x", large[0])], "task")
+        after = put(saver, {"x": large[1]}, at)
+        assert values_at(looking, after) == {"x": large[1]}
+        assert looking.get_tuple(at).pending_writes == [("task", "x", large[0])]
+
+
 def test_two_forks_of_one_checkpoint_keep_their_own_values(saver):
     root = put(saver, {"x": "root"})
     left, right = put(saver, {"x": "left"}, root), put(saver, {"x": "right"}, root)
