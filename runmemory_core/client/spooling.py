@@ -99,6 +99,7 @@ class SpooledStore(StoreClient):
         self._warned_day = ""
         self._refused: dict[str, RunMemoryError] = {}
         self._pruned: set[str] = set()
+        self._keeps = 0
         self._may_hold = True
         self._closed = False
         around_forks(after_in_child=self._unlock)
@@ -218,9 +219,12 @@ class SpooledStore(StoreClient):
     def _keep(self, model: type[ReplyModel], call: Call) -> ReplyModel:
         store = self._spool(create=True)
         assert store is not None
-        self._may_hold = True
         self._make_room(store)
-        return self._locally(model, call, store)
+        reply = self._locally(model, call, store)
+        with self._state:
+            self._keeps += 1
+            self._may_hold = True
+        return reply
 
     def _make_room(self, store: Store) -> None:
         """Beyond the limit only the newest checkpoint of each lane stays."""
@@ -287,15 +291,18 @@ class SpooledStore(StoreClient):
         # Reads always look: another process may have left something.
         store = self._spool(create=False) if self._may_hold or wait else None
         if store is None:
-            self._may_hold = False
             return
+        keeps = self._keeps
         with locked(self._path.with_suffix(".lock"), wait=wait) as held:
             waiting = [run_id for run_id in store.read(run_ids) if run_id not in self._refused]
             if waiting and not held:
                 raise Unavailable(f"another process is sending what waits in {self._path}")
             for run_id in waiting:
                 self._replay_run(store, run_id)
-            self._may_hold = bool(self._refused)
+            with self._state:
+                # What another thread kept in the meantime may have come too late for this round.
+                if keeps == self._keeps:
+                    self._may_hold = bool(self._refused)
 
     def _raise_refusal(self, run_id: str) -> None:
         if (refusal := self._refused.get(run_id)) is not None:

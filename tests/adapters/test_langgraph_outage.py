@@ -252,6 +252,42 @@ def test_a_thread_whose_waiting_checkpoints_are_refused_is_free_again_once_it_is
         assert values_at(saver) == {"x": 2}
 
 
+@pytest.mark.parametrize("moment", ["_make_room", "_replay_run"])
+def test_what_is_kept_while_another_threads_replay_ends_is_sent_before_what_follows_it(
+    place, monkeypatch, moment
+):
+    """A replay of thread u and a save of thread t meet: the one in the middle of the other, either way."""
+    place.start()
+    other: Any = {"configurable": {"thread_id": "u", "checkpoint_ns": ""}}
+    with place.saver() as saver:
+        at = [put(saver, {"x": 1})]
+        place.kill()
+        put(saver, {"x": 1}, other)
+        place.start()
+        passed_by = getattr(saver._store, moment)
+
+        def meet(*given):
+            monkeypatch.setattr(saver._store, moment, passed_by)
+            if moment == "_make_room":
+                saver._store._retry_at = 0.0
+                assert values_at(saver, other) == {"x": 1}
+            else:
+                at.append(put(saver, {"x": 2}, at[-1]))
+            return passed_by(*given)
+
+        monkeypatch.setattr(saver._store, moment, meet)
+        if moment == "_make_room":
+            at.append(put(saver, {"x": 2}, at[-1]))
+        else:
+            saver._store._retry_at = 0.0
+            assert values_at(saver, other) == {"x": 1}
+        assert saver.health.spooled_checkpoints == 1
+        put(saver, {"x": 3}, at[-1])
+        assert saver.health.ok
+    with place.saver(on_error="raise") as looking:
+        assert [each.checkpoint["channel_values"]["x"] for each in looking.list(THREAD)] == [3, 2, 1]
+
+
 CRASHING = textwrap.dedent(
     """
     import os, signal, sys
