@@ -21,6 +21,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from runmemory_core import parts
+from runmemory_core.client import around_forks
 from runmemory_core.model import MIB
 from runmemory_core.policy.json_rules import write
 from runmemory_core.policy.redaction import Mode
@@ -118,10 +119,15 @@ class Encoder:
         self._redacts = bool(redact)
         self._mode: Mode = "full" if redact == "strict" else "names"
         self._on_redact = on_redact
-        self._lock = threading.Lock()
+        self._unlock()
+        around_forks(after_in_child=self._unlock)
         self._memories: OrderedDict[str, _Memory] = OrderedDict()
         self._lists: Remembered[_Listed] = Remembered(REMEMBERED_LIST_BYTES)
         self._warned: set[str] = set()
+
+    def _unlock(self) -> None:
+        """Begin with a lock that nobody holds, also in a forked child."""
+        self._lock = threading.Lock()
 
     def batch(self, run_id: str) -> Batch:
         """An empty batch for one commit to ``run_id``."""

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from runmemory_core import RunDeleted
+from runmemory_core.client import around_forks
 from runmemory_core.client.spooling import PIECE_CHARACTERS
 from runmemory_langgraph._encoding import Batch, Encoder
 
@@ -50,12 +51,17 @@ class Outbox:
     def __init__(self, encoder: Encoder, commit: Commit) -> None:
         self._encoder = encoder
         self._commit = commit
+        self._closed = False
+        self._start()
+        around_forks(after_in_child=self._start)
+        atexit.register(_weakly(self._flush_at_exit))
+
+    def _start(self) -> None:
+        """Begin with nothing to send and with locks that nobody holds; a forked child's parent sends what waits."""
         self._guard = threading.Condition()
         self._waiting: dict[str, _Waiting] = {}
         self._sending = [threading.RLock() for _ in range(_LOCKS)]
         self._timer: threading.Thread | None = None
-        self._closed = False
-        atexit.register(_weakly(self._flush_at_exit))
 
     def linger(self, run_id: str, encode: Encode) -> None:
         """Take a change to be sent with the next one of its thread, or soon."""

@@ -6,6 +6,8 @@ import threading
 from collections import OrderedDict
 from typing import Generic, TypeVar
 
+from runmemory_core.client import around_forks
+
 Value = TypeVar("Value")
 
 
@@ -14,6 +16,11 @@ class Remembered(Generic[Value]):
 
     def __init__(self, limit_bytes: int) -> None:
         self._limit_bytes = limit_bytes
+        self._start()
+        around_forks(after_in_child=self._start)
+
+    def _start(self) -> None:
+        """Begin empty: in a forked child, a thread that it lacks may hold the lock in the middle of a change."""
         self._lock = threading.Lock()
         self._kept: OrderedDict[tuple[str, ...], tuple[Value, int]] = OrderedDict()
         self._bytes = 0

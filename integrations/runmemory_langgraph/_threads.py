@@ -17,6 +17,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import PendingWrite
 from langgraph.checkpoint.serde.types import ERROR, INTERRUPT
 
+from runmemory_core.client import around_forks
 from runmemory_core.model import RunStatus
 from runmemory_langgraph._mapping import place_of
 
@@ -52,6 +53,11 @@ class _RootsPut:
 
     def __init__(self) -> None:
         self._keys: OrderedDict[str, None] = OrderedDict()
+        self._unlock()
+        around_forks(after_in_child=self._unlock)
+
+    def _unlock(self) -> None:
+        """Begin with a lock that nobody holds, also in a forked child."""
         self._lock = threading.Lock()
 
     def add(self, key: str, *, parent: str | None) -> None:
@@ -73,9 +79,14 @@ class Threads:
     """Thread-safe; a bounded number of threads is remembered."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._unlock()
+        around_forks(after_in_child=self._unlock)
         self._threads: OrderedDict[str, _Thread] = OrderedDict()
         self._warned: set[tuple[str, str]] = set()
+
+    def _unlock(self) -> None:
+        """Begin with a lock that nobody holds, also in a forked child."""
+        self._lock = threading.Lock()
 
     def note_loaded(
         self, run_id: str, key: str | None, pending: Iterable[PendingWrite], *, chosen: bool
