@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import textwrap
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -130,6 +131,21 @@ def test_a_service_that_comes_back_in_the_middle_of_a_run_gets_what_waited_first
     seqs = [each.seq for each in place.reader().list_checkpoints("t", limit=100).checkpoints]
     assert seqs == sorted(seqs, reverse=True)
     assert place.kept() == [0, *range(len(STEPS) + 1)]
+
+
+@pytest.mark.long
+def test_a_service_that_is_away_for_a_minute_of_a_run_misses_nothing_of_it(place):
+    """The run works on all the while, with the pauses between attempts that users have."""
+    place.start()
+    steps = [f"n{i}" for i in range(40)]
+    work = {f"n{i}": lambda: time.sleep(2) for i in range(3, 33)}
+    ran = At(work | {"n2": place.kill, "n33": place.start})
+    with RunMemorySaver(place.url, api_key=place.key) as saver:
+        assert line(saver, steps, ran).invoke({"log": []}, CONFIG, durability="sync") == {"log": steps}
+    assert place.kept() == [0, *range(len(steps) + 1)]
+    with place.saver() as again:
+        assert again.health.ok
+        assert line(again, steps, []).invoke(None, CONFIG) == {"log": steps}
 
 
 def test_a_service_that_was_never_there_is_told_before_any_node_has_run(place):

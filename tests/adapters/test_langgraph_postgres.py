@@ -7,10 +7,11 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from langgraph.checkpoint.postgres import PostgresSaver
+
+from tests.adapters.conftest import SaverMaker
 
 pytestmark = pytest.mark.long
 
@@ -59,7 +60,7 @@ TAKING_TURNS = textwrap.dedent(
 
     with ExitStack() as stack:
         theirs = stack.enter_context(PostgresSaver.from_conn_string(sys.argv[1]))
-        savers = [theirs, stack.enter_context(RunMemorySaver(sys.argv[2]))]
+        savers = [theirs, stack.enter_context(RunMemorySaver(sys.argv[2], api_key=sys.argv[3] or None))]
         graphs = [builder.compile(checkpointer=saver) for saver in savers]
         config = {"configurable": {"thread_id": "t"}}
         for line in sys.stdin:
@@ -92,8 +93,12 @@ def postgres(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
         server.cleanup()
 
 
-def test_fifty_turns_of_two_processes_end_as_on_postgres_saver(postgres: str, tmp_path: Path) -> None:
-    command = [sys.executable, "-c", TAKING_TURNS, postgres, f"sqlite:///{tmp_path}/ours.db"]
+def test_fifty_turns_of_two_processes_end_as_on_postgres_saver(
+    postgres: str, saver_maker: SaverMaker
+) -> None:
+    with saver_maker() as ours:
+        place = ours._client.where, ours._client._target.api_key or ""
+    command = [sys.executable, "-c", TAKING_TURNS, postgres, *place]
     processes = [
         subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(2)
     ]

@@ -3,23 +3,61 @@
     python killing_graphs.py GRAPH DURABILITY FOLDER [URL KEY]
 
 Prints one JSON object a line: where it was killed, what ran before the kill, what ran afterwards, the result. The
-first one was not killed. A point is the n-th time a node works (``node``), or the moment before or after the n-th
-commit (``before``, ``after``).
+first one was not killed. A point is the n-th time a node works (``node``), the moment before or after the n-th
+commit (``before``, ``after``), or that after the n-th ``invoke`` returned (``returned``).
 """
 
 import json
 import os
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import langgraph_graphs as examples  # pyright: ignore[reportMissingImports]
+from langgraph.checkpoint.serde.types import INTERRUPT
+from langgraph.graph import START, StateGraph
+from langgraph.types import interrupt
 
 from runmemory_langgraph import RunMemorySaver
+from tests.adapters.test_langgraph_graphs import Log
 
 KILLED = 9
 Point = tuple[str, int]
+
+
+def question_beside_work(saver: Any, tell: Callable[[str], None]) -> Any:
+    """Two branches, of which one is done only after the other asked: no checkpoint follows what it results in."""
+    asked = threading.Event()
+    stored = saver.put_writes
+
+    def put_writes(config: Any, writes: Any, *task: Any) -> None:
+        stored(config, writes, *task)
+        if writes[0][0] == INTERRUPT:
+            asked.set()
+
+    def ask(state: Log) -> Any:
+        said = interrupt("sure?")
+        asked.set()
+        tell("ask")
+        return {"log": [said]}
+
+    def pay(state: Log) -> Any:
+        assert asked.wait(30)
+        tell("pay")
+        return {"log": ["paid"]}
+
+    saver.put_writes = put_writes
+    builder: Any = StateGraph(Log)
+    builder.add_node("ask", ask)
+    builder.add_node("pay", pay)
+    builder.add_edge(START, "ask")
+    builder.add_edge(START, "pay")
+    return builder.compile(checkpointer=saver)
+
+
+GRAPHS = {**examples.GRAPHS, "question-beside-work": (question_beside_work, {"log": []})}
 
 
 def run(
@@ -32,7 +70,7 @@ def run(
     point: Point | None,
 ) -> Any:
     """Take the thread to its end, or die at ``point``; each node and each commit is noted in ``log``."""
-    counts = {"node": 0, "before": 0, "after": 0}
+    counts = {"node": 0, "before": 0, "after": 0, "returned": 0}
 
     def pass_by(kind: str) -> None:
         counts[kind] += 1
@@ -56,8 +94,18 @@ def run(
 
     send = saver._outbox._commit
     saver._outbox._commit = commit
-    build, given = examples.GRAPHS[name]
-    return examples.go_on(build(saver, tell), given, thread, durability)
+    build, given = GRAPHS[name]
+    graph = build(saver, tell)
+    invoke = graph.invoke
+
+    def invoked(*given: Any, **options: Any) -> Any:
+        result = invoke(*given, **options)
+        note("#return")
+        pass_by("returned")
+        return result
+
+    graph.invoke = invoked
+    return examples.go_on(graph, given, thread, durability)
 
 
 def in_a_process(work: Callable[[], Any]) -> str | None:
@@ -96,7 +144,9 @@ def main() -> None:
     ran = lines(log)
     print(json.dumps({"point": None, "before": ran, "after": [], "result": result}))
     commits = ran.count("#commit")
-    points: list[Point] = [("node", n + 1) for n in range(len(ran) - commits)]
+    returns = ran.count("#return")
+    points: list[Point] = [("node", n + 1) for n in range(len(ran) - commits - returns)]
+    points += [("returned", n + 1) for n in range(returns)]
     points += [(kind, n + 1) for kind in ("before", "after") for n in range(commits)]
     for kind, number in points:
         log = Path(folder) / f"{kind}-{number}.log"
