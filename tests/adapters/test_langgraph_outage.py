@@ -138,7 +138,7 @@ def test_a_service_that_is_away_for_a_minute_of_a_run_misses_nothing_of_it(place
     """The run works on all the while, with the pauses between attempts that users have."""
     place.start()
     steps = [f"n{i}" for i in range(40)]
-    work = {f"n{i}": lambda: time.sleep(2) for i in range(3, 33)}
+    work: dict[str, Callable[[], object]] = {f"n{i}": lambda: time.sleep(2) for i in range(3, 33)}
     ran = At(work | {"n2": place.kill, "n33": place.start})
     with RunMemorySaver(place.url, api_key=place.key) as saver:
         assert line(saver, steps, ran).invoke({"log": []}, CONFIG, durability="sync") == {"log": steps}
