@@ -38,7 +38,7 @@ from runmemory_langgraph import _mapping
 from runmemory_langgraph._decoding import ClassName, Packed
 from runmemory_langgraph._encoding import Encoder, OnRedact, metadata_value
 from runmemory_langgraph._loading import Reading, Restore, Values
-from runmemory_langgraph._outbox import Outbox
+from runmemory_langgraph._outbox import Outbox, is_final
 from runmemory_langgraph._remembering import Remembered
 from runmemory_langgraph._threads import DELIBERATE, Threads
 
@@ -132,11 +132,13 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
 
     def close(self) -> None:
         """Release the connection; a client that was passed in stays open."""
-        self._outbox.close()
-        if isinstance(self._store, SpooledStore):
-            self._store.close()
-        if self._owns_client:
-            self._client.close()
+        try:
+            self._outbox.close()
+        finally:
+            if isinstance(self._store, SpooledStore):
+                self._store.close()
+            if self._owns_client:
+                self._client.close()
 
     def __enter__(self) -> Self:
         return self
@@ -204,9 +206,11 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
         self, config: RunnableConfig | None, wanted: Mapping[str, Any] | None, before: RunnableConfig | None
     ) -> dict[str, Any]:
         query: dict[str, Any] = {"adapter": ADAPTER}
-        self._outbox.flush()
-        if config is not None:
+        if config is None:
+            self._outbox.flush()
+        else:
             run_id, lane, key = _mapping.place_of(config)
+            self._outbox.flush(run_id)
             query |= {"run_id": run_id, "key": key}
             if "checkpoint_ns" in config.get("configurable", {}):
                 query["lane"] = lane
@@ -334,7 +338,12 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
 
     def delete_thread(self, thread_id: str) -> None:
         """Delete a thread with everything in it; late writes to it are refused for 7 days."""
-        self._outbox.flush(str(thread_id))
+        try:
+            self._outbox.flush(str(thread_id))
+        except Exception as error:
+            # What is refused for good is no reason to keep the rest.
+            if not is_final(error):
+                raise
         self._encoder.forget(str(thread_id))
         self._loaded.forget(str(thread_id))
         self._threads.forget(str(thread_id))
