@@ -297,13 +297,17 @@ class SpooledStore(StoreClient):
 
     def _replay_run(self, store: Store, run_id: str) -> None:
         sent: list[str] = []
+        lanes: set[str] = set()
         while True:
             run = store.read(partial(read_run, run_id=run_id))
             try:
                 for changes in run.commits():
                     if (text := repr(changes)) not in sent:
-                        self._send(store, run, changes, first=not sent)
+                        # Only the first checkpoint of a lane can tell: those after it follow it.
+                        begun = {change["lane"] for change in changes if change["op"] == "put"} - lanes
+                        self._send(store, run, changes, tells_fork=bool(begun))
                         sent.append(text)
+                        lanes |= begun
             except RunDeleted as refusal:
                 logger.warning("runmemory: what waited for run %s is dropped: %s", run_id, refusal)
             except RunMemoryError as refusal:
@@ -318,7 +322,9 @@ class SpooledStore(StoreClient):
             if store.transact(partial(forget_if_same, run=run)):
                 return
 
-    def _send(self, store: Store, run: SpooledRun, changes: list[dict[str, Any]], *, first: bool) -> None:
+    def _send(
+        self, store: Store, run: SpooledRun, changes: list[dict[str, Any]], *, tells_fork: bool
+    ) -> None:
         texts: dict[str, str] = {}
         for _ in range(_ROUNDS):
             call = make_call(
@@ -333,7 +339,7 @@ class SpooledStore(StoreClient):
             texts |= store.read(partial(texts_of, run_id=run.run_id, addresses=reply.missing))
         else:
             raise StoreError(f"{self._path} lacks parts that its own checkpoints need: it is damaged")
-        if first and reply.forks and run.run_id not in self._pruned:
+        if tells_fork and reply.forks and run.run_id not in self._pruned:
             self._health = replace(self._health, forks=self._health.forks + 1)
             logger.warning(
                 "runmemory: run %s went on elsewhere while the service was away; checkpoint %s is kept as a fork",

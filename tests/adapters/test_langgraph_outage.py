@@ -291,6 +291,25 @@ def test_a_run_that_went_on_elsewhere_is_kept_beside_as_a_fork(place, caplog):
     assert any("kept as a fork" in record.getMessage() for record in caplog.records)
 
 
+def test_what_a_killed_process_left_is_told_of_as_a_fork_when_another_machine_finished(
+    place, monkeypatch, tmp_path, caplog
+):
+    place.start()
+    script = CRASHING.format(pid=place._running.process.pid, url=place.url, key=place.key, steps=STEPS)
+    assert run_in_process(script).returncode == 9
+    place._running.process.wait()
+    place.start()
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setenv("XDG_DATA_HOME", str(tmp_path / "another-machine"))
+        with place.saver() as saver:
+            line(saver, STEPS, []).invoke(None, CONFIG, durability="sync")
+            assert saver.health.forks == 0
+    with place.saver() as saver:
+        assert line(saver, STEPS, []).get_state(CONFIG).values == {"log": STEPS}
+        assert saver.health.forks == 1
+    assert sum("kept as a fork" in record.getMessage() for record in caplog.records) == 1
+
+
 def test_a_thread_deleted_in_the_meantime_stays_deleted(place):
     place.start()
     with place.saver() as saver:
