@@ -105,6 +105,7 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
             raise InvalidRequest(
                 "local= and on_preview= belong to watch=True", pointers={"/watch": "must be true"}
             )
+        self._watches = watch
         self._allow = frozenset(allow)
         self._restore = restore
         self._linear = on_conflict == "raise"
@@ -122,8 +123,13 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
         return cls(conn_string, **options)
 
     def setup(self) -> None:
-        """Check that the store answers and accepts the key. Calling it is optional and may be repeated."""
-        self._client.usage_and_upgrade()
+        """Check that the store answers and takes what the key saves. Calling it is optional and may be repeated."""
+        reply = self._client.usage_and_upgrade()
+        if reply.mode == "watch" and not self._watches:
+            raise AccountRequired(
+                f"the API key is of plan {reply.plan}, for which {self._client.where} stores nothing, and the graph "
+                "would start over after a crash: use a key of an acting plan, or only look with watch=True"
+            )
 
     @property
     def health(self) -> Health:

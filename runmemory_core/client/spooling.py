@@ -90,7 +90,7 @@ class SpooledStore(StoreClient):
         self._retry_at = 0.0
         self._unlock()
         self._health = Health(spool=str(self._path))
-        self._accepted = False
+        self._accepted = self._stored = False
         self._opened: Store | None = None
         self._prune_at = limit_bytes
         self._warned_day = ""
@@ -157,13 +157,16 @@ class SpooledStore(StoreClient):
 
     def _is_soft(self, error: RunMemoryError) -> bool:
         """Whether a run should go on all the same. A key that worked before may be revoked in the middle of it."""
-        if isinstance(error, Unauthorized | AccountRequired):
+        if isinstance(error, AccountRequired):
+            return self._stored
+        if isinstance(error, Unauthorized):
             return self._accepted
         return isinstance(error, Unavailable | OverQuota | StoreError) or type(error) is RunMemoryError
 
     def _reach(self, model: type[ReplyModel], call: Call) -> ReplyModel:
         reply = self._client.send(model, call)
         self._accepted = True
+        self._stored = self._stored or model is CommitReply
         with self._state:
             self._retry_at, self._pause = 0.0, self._first_pause
             recovered = self._health.problem is not None

@@ -16,7 +16,7 @@ import pytest
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command, interrupt
 
-from runmemory_core import Client, InvalidRequest, OverQuota, Unauthorized, Unavailable
+from runmemory_core import AccountRequired, Client, InvalidRequest, OverQuota, Unauthorized, Unavailable
 from runmemory_core.client.spooling import SpooledStore
 from runmemory_langgraph import RunMemorySaver
 from tests.adapters.test_langgraph_graphs import CONFIG, Log, line
@@ -152,6 +152,23 @@ def test_a_wrong_key_is_told_at_setup_and_before_any_node_has_run(place):
             put(saver, {"x": 1})
         assert ran == []
         assert saver.health.ok
+
+
+def test_a_key_for_which_nothing_is_stored_is_told_at_setup_and_before_any_node_has_run(place):
+    place.start()
+    place.key = new_key_in(place.database, account="looks", plan=Plan.WATCH)
+    ran = []
+    with place.saver() as saver:
+        with pytest.raises(AccountRequired, match=r"the API key is of plan watch.*acting plan"):
+            saver.setup()
+        with pytest.raises(AccountRequired, match="with one of plan watch Run Memory only previews"):
+            line(saver, STEPS, ran).invoke({"log": []}, CONFIG)
+        with pytest.raises(AccountRequired):
+            put(saver, {"x": 1})
+        assert ran == []
+        assert saver.health.ok
+    with place.saver(watch=True) as saver:
+        saver.setup()
 
 
 def test_a_service_that_failed_is_left_alone_for_a_while(place, monkeypatch):
