@@ -171,8 +171,9 @@ def spool_file(where: Target) -> Path:
 
 
 def spool_folder() -> Path:
-    """Where the files lie in which writes wait for services."""
-    return own_file().with_name("spool")
+    """Where the files lie in which writes wait for services; ``RUNMEMORY_SPOOL`` names another folder."""
+    named = os.environ.get("RUNMEMORY_SPOOL")
+    return Path(named).expanduser() if named else own_file().with_name("spool")
 
 
 @cache

@@ -95,6 +95,8 @@ class SpooledStore(StoreClient):
         self._prune_at = limit_bytes
         self._warned_day = ""
         self._refused: dict[str, RunMemoryError] = {}
+        self._sent: dict[str, SpooledRun] = {}
+        """Runs that could not be removed after they were sent, as they were then."""
         self._pruned: set[str] = set()
         self._may_hold = True
         self._closed = False
@@ -142,18 +144,29 @@ class SpooledStore(StoreClient):
     # --- writing ----------------------------------------------------------------------------------------
 
     def _commit(self, model: type[ReplyModel], call: Call) -> ReplyModel:
-        if self._may_try():
+        tries = self._may_try()
+        if tries:
             try:
-                self._replay(wait=False)
-                reply = self._reach(model, call)
+                return self._commit_there(model, call)
             except RunMemoryError as error:
                 if not self._is_soft(error):
                     raise
                 self._note_problem(error)
-            else:
-                self._note_usage(reply)
-                return reply
-        return self._keep(model, call)
+        try:
+            return self._keep(model, call)
+        except StoreError as error:
+            if not tries:
+                return self._commit_there(model, call)  # it may be back by now
+            raise type(error)(
+                f"{self._health.problem}; and what is saved cannot wait on this machine either: {error.detail}. "
+                "RUNMEMORY_SPOOL names another folder for it"
+            ) from error
+
+    def _commit_there(self, model: type[ReplyModel], call: Call) -> ReplyModel:
+        self._replay(wait=False)
+        reply = self._reach(model, call)
+        self._note_usage(reply)
+        return reply
 
     def _is_soft(self, error: RunMemoryError) -> bool:
         """Whether a run should go on all the same. A key that worked before may be revoked in the middle of it."""
@@ -292,7 +305,7 @@ class SpooledStore(StoreClient):
                 raise Unavailable(f"another process is sending what waits in {self._path}")
             for run_id in waiting:
                 self._replay_run(store, run_id)
-            self._may_hold = bool(self._refused)
+            self._may_hold = bool(self._refused or self._sent)
 
     def _raise_refusal(self, run_id: str) -> None:
         if (refusal := self._refused.get(run_id)) is not None:
@@ -304,7 +317,7 @@ class SpooledStore(StoreClient):
         while True:
             run = store.read(partial(read_run, run_id=run_id))
             try:
-                for changes in run.commits():
+                for changes in run.commits() if run != self._sent.get(run_id) else ():
                     if (text := repr(changes)) not in sent:
                         # Only the first checkpoint of a lane can tell: those after it follow it.
                         begun = {change["lane"] for change in changes if change["op"] == "put"} - lanes
@@ -322,8 +335,26 @@ class SpooledStore(StoreClient):
                 )
                 return
             # What came in the meantime is sent in another round.
-            if store.transact(partial(forget_if_same, run=run)):
+            if self._forget(store, run):
                 return
+
+    def _forget(self, store: Store, run: SpooledRun) -> bool:
+        """Remove a run that was sent; False when something was added to it since."""
+        try:
+            same = store.transact(partial(forget_if_same, run=run))
+        except StoreError as error:
+            # The service has it, which is what counts.
+            if self._sent.get(run.run_id) is None:
+                logger.warning(
+                    "runmemory: run %s is sent but stays in %s until that can be changed again: %s",
+                    run.run_id,
+                    self._path,
+                    error,
+                )
+            self._sent[run.run_id] = run
+            return True
+        self._sent.pop(run.run_id, None)
+        return same
 
     def _send(
         self, store: Store, run: SpooledRun, changes: list[dict[str, Any]], *, tells_fork: bool

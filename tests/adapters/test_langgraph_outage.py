@@ -16,7 +16,15 @@ import pytest
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command, interrupt
 
-from runmemory_core import AccountRequired, Client, InvalidRequest, OverQuota, Unauthorized, Unavailable
+from runmemory_core import (
+    AccountRequired,
+    Client,
+    InvalidRequest,
+    OverQuota,
+    StoreError,
+    Unauthorized,
+    Unavailable,
+)
 from runmemory_core.client.spooling import SpooledStore
 from runmemory_langgraph import RunMemorySaver
 from tests.adapters.test_langgraph_graphs import CONFIG, Log, line
@@ -484,6 +492,48 @@ def test_beyond_its_limit_the_spool_keeps_the_newest_of_each_lane(place, caplog)
     saver.close()
     with place.saver() as again:
         assert values_at(again) == kept
+
+
+def test_a_spool_that_cannot_be_changed_is_no_reason_to_leave_a_service_that_answers(place, caplog):
+    place.start()
+    with place.saver() as saver:
+        at = put(saver, {"x": 0})
+        place.kill()
+        at = put(saver, {"x": 1}, at)
+        saver._store._opened._writing().execute("PRAGMA query_only = 1")  # as on a disk that has become full
+        with pytest.raises(
+            StoreError, match=r"cannot be reached.*cannot wait.*RUNMEMORY_SPOOL names another"
+        ):
+            saver._store._retry_at = 0.0
+            put(saver, {"x": "lost"}, at)
+        place.start()
+        at = put(saver, {"x": 2}, at)  # before it is time to ask the service again
+        put(saver, {"x": 2}, {"configurable": {"thread_id": "other", "checkpoint_ns": ""}})
+        assert [each.checkpoint["channel_values"]["x"] for each in saver.list(THREAD)] == [2, 1, 0]
+        assert (saver.health.problem, saver.health.spooled_checkpoints) == (None, 1)
+        told = [record.getMessage() for record in caplog.records]
+        assert sum("is sent but stays in" in text for text in told) == 1
+        assert sum("answers again" in text for text in told) == 1
+        saver._store._opened._writing().execute("PRAGMA query_only = 0")
+        assert values_at(saver) == {"x": 2}
+        assert saver.health.ok
+
+
+def test_a_folder_for_what_waits_can_be_named(place, tmp_path, monkeypatch):
+    place.start()
+    (tmp_path / "a-file").touch()
+    monkeypatch.setenv("RUNMEMORY_SPOOL", str(tmp_path / "a-file"))
+    unwritable = place.saver()
+    monkeypatch.setenv("RUNMEMORY_SPOOL", str(tmp_path / "volume"))
+    saver = place.saver()
+    at = put(saver, {"x": 0})
+    unwritable.setup()
+    place.kill()
+    with pytest.raises(StoreError, match="RUNMEMORY_SPOOL names another folder"):
+        put(unwritable, {"x": 1}, at)
+    put(saver, {"x": 1}, at)
+    assert Path(saver.health.spool).parent == tmp_path / "volume"
+    assert Path(saver.health.spool).exists()
 
 
 def test_a_question_asked_while_the_service_is_away_is_answered_afterwards(place):
