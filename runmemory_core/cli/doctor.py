@@ -14,7 +14,7 @@ from runmemory_core import __version__
 from runmemory_core.cli import output
 from runmemory_core.client import Client
 from runmemory_core.client._connect import spool_folder
-from runmemory_core.client._spooled import waiting
+from runmemory_core.client._spool_files import key_of, waiting_in
 from runmemory_core.errors import RunMemoryError
 from runmemory_core.model import DAY_MS
 from runmemory_core.policy.times import rfc3339
@@ -65,11 +65,7 @@ def _waiting() -> Iterator[Finding]:
     """What adapters could not send to a service, file by file: never what is in it."""
     for path in sorted(spool_folder().glob("*.db")):
         try:
-            store = open_store(f"sqlite:///{path}")
-            try:
-                runs, checkpoints, since = store.read(waiting)
-            finally:
-                store.close()
+            runs, checkpoints, since = waiting_in(path)
         except RunMemoryError as error:
             yield Finding("waiting", False, f"{path}: {error.detail}")
             continue
@@ -79,7 +75,9 @@ def _waiting() -> Iterator[Finding]:
                 "waiting",
                 None,
                 f"{path}: {checkpoints:,} checkpoints of {runs:,} runs since {output.second(rfc3339(since))} UTC "
-                f"({days:,} days): the next program sends them that saves with the same URL and key",
+                f"({days:,} days): the next program sends them that saves to the same URL with the same key, "
+                f"{key_of(path)} in the lists of keys; if another key of its account replaced it, set "
+                f"RUNMEMORY_PREVIOUS_KEY_ID={key_of(path)} beside RUNMEMORY_API_KEY",
             )
 
 

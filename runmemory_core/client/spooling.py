@@ -2,7 +2,8 @@
 
 The spool is an embedded store of Run Memory. It takes the very calls that the service would have taken, answers
 reads of what it holds, is safe after a crash and shared by processes; nothing but the way back is written here.
-There is one for each URL and key. One process at a time sends what waits, run by run and in order.
+There is one for each URL and key, and an older one where the key replaced another of the account. One process at a
+time sends what waits, run by run and in order.
 
 Belongs here: when to spool, and the way back. Does not belong here: retries of one call (`transports.retries`).
 """
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from runmemory_core.client._both import Both
 from runmemory_core.client._calls import ReplyModel, make_call, read_reply
 from runmemory_core.client._file_lock import locked
+from runmemory_core.client._spool_files import leave, tell_of_others
 from runmemory_core.client._spooled import (
     SpooledRun,
     forget_if_same,
@@ -44,6 +46,8 @@ from runmemory_core.operations.storage import CommitReply, CountReply, Entry, Fe
 from runmemory_core.store._forks import around_forks
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from runmemory_core.store import Store
 
 logger = logging.getLogger("runmemory")
@@ -81,10 +85,21 @@ class SpooledStore(StoreClient):
     """
 
     def __init__(
-        self, client: Client, *, pause_seconds: float = FIRST_PAUSE_SECONDS, limit_bytes: int = SPOOL_BYTES
+        self,
+        client: Client,
+        *,
+        pause_seconds: float = FIRST_PAUSE_SECONDS,
+        limit_bytes: int = SPOOL_BYTES,
+        path: Path | None = None,
     ) -> None:
         super().__init__(client)
-        self._path = client.spool_file
+        self._path = path or client.spool_file
+        self._older: SpooledStore | None = None
+        if path is None:
+            previous = client.previous_spool_file
+            if previous is not None and previous != self._path:
+                self._older = SpooledStore(client, path=previous)
+            tell_of_others(self._path, *([previous] if previous else ()))
         self._limit_bytes = limit_bytes
         self._first_pause = self._pause = pause_seconds
         self._retry_at = 0.0
@@ -105,7 +120,7 @@ class SpooledStore(StoreClient):
     @property
     def health(self) -> Health:
         """How saving goes at this moment."""
-        waiting = 0
+        waiting = 0 if self._older is None else self._older.health.spooled_checkpoints
         if (store := self._spool(create=False)) is not None:
             runs = store.read(run_ids)
             waiting = sum(len(store.read(partial(read_run, run_id=run_id)).puts) for run_id in runs)
@@ -116,6 +131,8 @@ class SpooledStore(StoreClient):
         if self._closed:
             return
         self._closed = True
+        if self._older is not None:
+            self._older.close()
         try:
             self._replay(wait=False)
         except RunMemoryError as error:
@@ -124,6 +141,7 @@ class SpooledStore(StoreClient):
             )
         if self._opened is not None:
             self._opened.close()
+        leave(self._path)
 
     def _ask(self, model: type[ReplyModel], name: str, arguments: Mapping[str, Any]) -> ReplyModel:
         call = make_call(name, arguments, remote=self._client.remote, redacts=False)
@@ -294,6 +312,8 @@ class SpooledStore(StoreClient):
 
     def _replay(self, *, wait: bool) -> None:
         """Send what waits. Raises why not; `Unavailable` too while another process is at it and ``wait`` is off."""
+        if self._older is not None:
+            self._older._replay(wait=wait)  # noqa: SLF001 - of the same class
         # Reads always look: another process may have left something.
         store = self._spool(create=False) if self._may_hold or wait else None
         if store is None:
@@ -308,6 +328,8 @@ class SpooledStore(StoreClient):
             self._may_hold = bool(self._refused or self._sent)
 
     def _raise_refusal(self, run_id: str) -> None:
+        if self._older is not None:
+            self._older._raise_refusal(run_id)  # noqa: SLF001 - of the same class
         if (refusal := self._refused.get(run_id)) is not None:
             raise refusal
 

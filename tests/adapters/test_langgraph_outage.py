@@ -26,9 +26,11 @@ from runmemory_core import (
     Unavailable,
 )
 from runmemory_core.client.spooling import SpooledStore
+from runmemory_core.service.keys import id_of
 from runmemory_langgraph import RunMemorySaver
 from tests.adapters.test_langgraph_graphs import CONFIG, Log, line
 from tests.adapters.test_langgraph_guards import noting
+from tests.adapters.test_langgraph_redaction import messages
 from tests.adapters.test_langgraph_saver import put, values_at
 from tests.service.serving import Plan, Service, new_key_in, running_service
 
@@ -335,6 +337,38 @@ def test_what_a_killed_process_left_is_told_of_as_a_fork_when_another_machine_fi
     assert sum("kept as a fork" in record.getMessage() for record in caplog.records) == 1
 
 
+def test_what_waits_under_a_key_that_was_replaced_is_named_and_sent_with_the_new_one(
+    place, monkeypatch, caplog
+):
+    place.start()
+    with place.saver() as saver:
+        at = put(saver, {"x": 0})
+        place.kill()
+        put(saver, {"x": 1}, at)
+        old, old_file = id_of(place.key), saver.health.spool
+    place.key = new_key_in(place.database, account="a")
+    place.start()
+    with place.saver() as saver:
+        assert values_at(saver) == {"x": 0}
+    place.saver()  # by then it is known
+    told = [text for text in messages(caplog) if f"RUNMEMORY_PREVIOUS_KEY_ID={old}" in text]
+    assert len(told) == 1
+    assert f"{old_file} holds 1 checkpoints of 1 runs" in told[0]
+
+    monkeypatch.setenv("RUNMEMORY_PREVIOUS_KEY_ID", old)
+    monkeypatch.setenv("RUNMEMORY_API_KEY", new_key_in(place.database, account="another"))
+    with place.saver() as saver:
+        assert values_at(saver) == {"x": 0}  # the variable speaks of the key beside it only
+    monkeypatch.setenv("RUNMEMORY_API_KEY", place.key)
+    with place.saver() as saver:
+        assert saver.health.spooled_checkpoints == 1
+        assert values_at(saver) == {"x": 1}
+        assert saver.health.ok
+    monkeypatch.delenv("RUNMEMORY_PREVIOUS_KEY_ID")
+    with place.saver() as saver:
+        assert values_at(saver) == {"x": 1}
+
+
 def test_a_thread_deleted_in_the_meantime_stays_deleted(place):
     place.start()
     with place.saver() as saver:
@@ -501,10 +535,10 @@ def test_a_spool_that_cannot_be_changed_is_no_reason_to_leave_a_service_that_ans
         place.kill()
         at = put(saver, {"x": 1}, at)
         saver._store._opened._writing().execute("PRAGMA query_only = 1")  # as on a disk that has become full
+        saver._store._retry_at = 0.0
         with pytest.raises(
             StoreError, match=r"cannot be reached.*cannot wait.*RUNMEMORY_SPOOL names another"
         ):
-            saver._store._retry_at = 0.0
             put(saver, {"x": "lost"}, at)
         place.start()
         at = put(saver, {"x": 2}, at)  # before it is time to ask the service again

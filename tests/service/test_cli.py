@@ -295,6 +295,7 @@ def test_the_doctor_names_what_waits_for_a_service(database: str) -> None:
     assert found["ok"] is None
     assert f"{path}: 2 checkpoints of 1 runs since 20" in found["detail"]
     assert "(0 days)" in found["detail"]
+    assert f"RUNMEMORY_PREVIOUS_KEY_ID={keys.id_of('rm_0000')}" in found["detail"]
     assert "the run" not in str(found)
     assert "a value" not in str(found)
     path.write_bytes(b"no database" * 1_000)
