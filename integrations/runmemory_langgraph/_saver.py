@@ -38,6 +38,7 @@ from runmemory_langgraph import _mapping
 from runmemory_langgraph._decoding import ClassName, Packed
 from runmemory_langgraph._encoding import Encoder, OnRedact, metadata_value
 from runmemory_langgraph._loading import Reading, Restore, Values
+from runmemory_langgraph._options import allowed, check_choices
 from runmemory_langgraph._outbox import Outbox, is_final
 from runmemory_langgraph._remembering import Remembered
 from runmemory_langgraph._threads import DELIBERATE, Threads
@@ -87,6 +88,8 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
         on_preview: Callable[[WouldSave], object] | None = None,
     ) -> None:
         super().__init__(serde=serde)
+        check_choices(redact=redact, on_error=on_error, on_conflict=on_conflict)
+        self._allow = allowed(allow)
         self._owns_client = client is None
         self._client = client or Client(
             url, api_key=api_key, keep=keep, expire_after=expire_after, timeout_seconds=timeout_seconds
@@ -106,7 +109,6 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
                 "local= and on_preview= belong to watch=True", pointers={"/watch": "must be true"}
             )
         self._watches = watch
-        self._allow = frozenset(allow)
         self._restore = restore
         self._linear = on_conflict == "raise"
         self._store: StoreClient = StoreClient(self._client, redacted=True)
