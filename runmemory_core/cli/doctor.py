@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import logging
 import platform
+import re
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
@@ -28,6 +30,7 @@ _EXTRAS = {
     "mcp": ("mcp",),
     "langgraph": ("langgraph",),
 }
+_LEAST = {"langgraph": ("langgraph-checkpoint", (4, 3))}
 
 
 class Finding(NamedTuple):
@@ -57,8 +60,23 @@ def _surroundings() -> Iterator[Finding]:
     for extra, modules in _EXTRAS.items():
         missing = [module for module in modules if find_spec(module) is None]
         absent = f'not installed: pip install "runmemory[{extra}]"'
-        yield Finding(f"extra {extra}", None, absent if missing else "installed")
+        yield Finding(f"extra {extra}", None, absent if missing else _old(extra) or "installed")
     yield Finding("environment", None, ", ".join(variables()) or "no RUNMEMORY_ variable is set")
+
+
+def _old(extra: str) -> str | None:
+    """What is too old for an extra; others may have installed it."""
+    if extra not in _LEAST:
+        return None
+    package, least = _LEAST[extra]
+    try:
+        found = version(package)
+    except PackageNotFoundError:
+        found = "0 (unknown)"
+    if tuple(map(int, re.findall(r"\d+", found)[: len(least)])) >= least:
+        return None
+    needed = ".".join(map(str, least))
+    return f'{package} {found} is too old, {needed} is needed: pip install -U "runmemory[{extra}]"'
 
 
 def _waiting() -> Iterator[Finding]:
