@@ -105,7 +105,7 @@ class SpooledStore(StoreClient):
         self._retry_at = 0.0
         self._unlock()
         self._health = Health(spool=str(self._path))
-        self._accepted = self._stored = False
+        self._accepted = self._stored = self._told = False
         self._opened: Store | None = None
         self._prune_at = limit_bytes
         self._warned_day = ""
@@ -171,7 +171,7 @@ class SpooledStore(StoreClient):
                     raise
                 self._note_problem(error)
         try:
-            return self._keep(model, call)
+            reply = self._keep(model, call)
         except StoreError as error:
             if not tries:
                 return self._commit_there(model, call)  # it may be back by now
@@ -179,6 +179,8 @@ class SpooledStore(StoreClient):
                 f"{self._health.problem}; and what is saved cannot wait on this machine either: {error.detail}. "
                 "RUNMEMORY_SPOOL names another folder for it"
             ) from error
+        self._tell_of_waiting()
+        return reply
 
     def _commit_there(self, model: type[ReplyModel], call: Call) -> ReplyModel:
         self._replay(wait=False)
@@ -200,7 +202,7 @@ class SpooledStore(StoreClient):
         self._stored = self._stored or model is CommitReply
         with self._state:
             self._retry_at, self._pause = 0.0, self._first_pause
-            recovered = self._health.problem is not None
+            recovered, self._told = self._told, False
             self._health = replace(self._health, problem=None)
         if recovered:
             logger.warning("runmemory: %s answers again", self._client.where)
@@ -219,14 +221,18 @@ class SpooledStore(StoreClient):
 
     def _note_problem(self, error: RunMemoryError) -> None:
         with self._state:
-            first = self._health.problem is None
             self._health = replace(self._health, problem=error.detail)
             self._retry_at = time.monotonic() + self._pause
             self._pause = min(LONGEST_PAUSE_SECONDS, self._pause * 2)
-        if first:
+
+    def _tell_of_waiting(self) -> None:
+        with self._state:
+            told, self._told = self._told, True
+            problem = self._health.problem
+        if not told and problem is not None:
             logger.warning(
                 "runmemory: %s. The run goes on: what it saves waits in %s and is sent when that is possible again",
-                error.detail.rstrip("."),
+                problem.rstrip("."),
                 self._path,
             )
 

@@ -142,11 +142,12 @@ def test_a_service_that_comes_back_in_the_middle_of_a_run_gets_what_waited_first
     assert place.kept() == [0, *range(len(STEPS) + 1)]
 
 
-def test_a_service_that_was_never_there_is_told_before_any_node_has_run(place):
+def test_a_service_that_was_never_there_is_told_before_any_node_has_run(place, caplog):
     ran = []
     with place.saver() as saver, pytest.raises(Unavailable):
         line(saver, STEPS, ran).invoke({"log": []}, CONFIG)
     assert ran == []
+    assert messages(caplog) == []  # nothing waits, so nobody is told that it does
 
 
 def test_a_wrong_key_is_told_at_setup_and_before_any_node_has_run(place):
