@@ -206,6 +206,16 @@ def test_a_key_is_issued_once_listed_and_revoked(tmp_path: Path) -> None:
     assert "there is no key nobody" in refused("keys", "revoke", "nobody", *place)
 
 
+@pytest.mark.parametrize("command", [["keys", "list"], ["keys", "revoke", "1"], ["sweep"]])
+def test_a_database_that_is_not_there_is_not_made_by_looking_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert f"there is no database at {tmp_path / 'typo.db'}" in refused(*command, "--database", "typo.db")
+    assert list(tmp_path.iterdir()) == []
+    assert f"in {tmp_path / 'typo.db'}, shown" in run("keys", "issue", "--database", "./typo.db").stdout
+
+
 def test_an_issued_key_is_printed_with_the_address_that_programs_use(tmp_path: Path) -> None:
     place = ["--database", str(tmp_path / "runs.db")]
     issued = run("keys", "issue", "--url", "https://memory.example", *place).stdout
