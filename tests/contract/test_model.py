@@ -145,7 +145,7 @@ class Machine(RuleBasedStateMachine):
             "commit",
             lambda: self.client.store.commit("graph", ADAPTER, operations=[put], parts={}),
             expected,
-            lambda reply: ("committed", reply.seqs[key]),
+            lambda reply: ("committed", reply.seqs[0]),
         )
 
     @rule()
