@@ -166,7 +166,7 @@ class RunFinished(RunMemoryError):
 
 
 class StaleAttempt(RunMemoryError):
-    """Another worker resumed this run: stop. Facts: ``attempt`` (yours), ``current_attempt``."""
+    """Another worker resumed this run, or began it anew: stop. Facts: ``attempt`` (yours), ``current_attempt``."""
 
     code = "stale_attempt"
     http_status = 409

@@ -45,7 +45,8 @@ class Limits:
 
     ``keep`` counts checkpoints per run and lane; ``kept_for_ms`` runs from the last activity of the run, and
     where it is set the newest checkpoint of a paused run stays for ``paused_kept_for_ms``. What watch mode records
-    goes after ``watched_for_ms``; of one call it records ``watched_ids`` done ids.
+    goes after ``watched_for_ms``; of one call it records ``watched_ids`` done ids. A free key goes when it was not used
+    for ``unused_keys_kept_for_ms``.
     """
 
     calls_a_day: int | None = None
@@ -61,6 +62,7 @@ class Limits:
     paused_kept_for_ms: int = 365 * DAY_MS
     watched_for_ms: int = 8 * DAY_MS
     watched_ids: int = 1_000
+    unused_keys_kept_for_ms: int = 30 * DAY_MS
     attempts_kept: int = 1_000
     listed_of_each_run: int = 5
     abandoned_after_ms: int = DAY_MS

@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 import os
 import re
-import time
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cache
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runmemory_core.errors import InvalidRequest
-from runmemory_core.model import HOSTED_URL, LIMITS, Caller, Plan
+from runmemory_core.model import HOSTED_URL, Caller
 from runmemory_core.policy.secret_formats import masked_url
 
 if TYPE_CHECKING:
@@ -219,14 +218,7 @@ def _on_a_mount(path: Path) -> bool:
 def _store(where: Target) -> Store:
     from runmemory_core.store import open_store  # noqa: PLC0415 - SQLite is loaded on demand
 
-    store = open_store(where.url)
-    limits = where.caller.limits
-    if limits.kept_for_ms is not None:
-        # A file has no service beside it that sweeps, so whoever opens it does.
-        from runmemory_core.engine.sweeping import sweep_all  # noqa: PLC0415 - as above
-
-        sweep_all(store, now_ms=time.time_ns() // 1_000_000, limits={**LIMITS, Plan.OWN: limits})
-    return store
+    return open_store(where.url)
 
 
 def _remote(where: Target) -> tuple[str, Wire]:

@@ -10,7 +10,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from runmemory_core.errors import AccountRequired, InvalidRequest, RunFinished, RunMemoryError, StaleAttempt
+from runmemory_core.errors import (
+    AccountRequired,
+    InvalidRequest,
+    RunFinished,
+    RunMemoryError,
+    StaleAttempt,
+    StateTooLarge,
+)
+from runmemory_core.model import LIMITS, Plan
 from runmemory_core.operations._fields import NAME_CHARACTERS
 from runmemory_core.operations.tools import ResumeReply, SaveReply
 from runmemory_core.policy.json_rules import canonical
@@ -115,6 +123,7 @@ class _Progress:
             )
 
     def _take(self, reply: ResumeReply) -> None:
+        state = self._state_in(reply)
         self._entered = True
         self.attempt = reply.attempt
         self.restart = reply.restart
@@ -123,13 +132,27 @@ class _Progress:
         if reply.checkpoint is None:
             return
         self.resumed = True
-        self._keep(reply.checkpoint.state or {})
+        self._keep(state)
         self.last_step = reply.checkpoint.step
         # A step is a finished item; without items a checkpoint, of which a failure reported one too many.
         steps = reply.done_count or reply.checkpoint.seq
         logger.info(
             "resumed at step %d of %s; %d steps skipped, %s not repeated (estimate)",
             *(steps + 1, self.run_id, steps, reply.not_repeated),
+        )
+
+    def _state_in(self, reply: ResumeReply) -> dict[str, Any]:
+        """The state of ``reply``; raises where it was left out, since a run must not go on from an empty one."""
+        if reply.checkpoint is None:
+            return {}
+        if reply.checkpoint.state is not None:
+            return reply.checkpoint.state
+        size, limit = reply.checkpoint.bytes, LIMITS[Plan.OWN].state_bytes
+        raise StateTooLarge(
+            f"the state of run {self.run_id} is {size:,} bytes and resume hands back {limit:,} at most: this would go "
+            "on from an empty one: go on with the adapter that wrote it, or use another run_id",
+            size=size,
+            limit=limit,
         )
 
     def _keep(self, state: Mapping[str, Any]) -> None:

@@ -34,7 +34,7 @@ class AsyncClient:
     """Client for an event loop; the same methods as `Client`, awaited.
 
     ``url`` is a service or a file. Without it and key it is a file of this machine. ``keep`` and ``expire_after``
-    bound what an embedded store holds. Safe to share between tasks of one loop.
+    bound what an embedded store holds of the runs that this client wrote last. Safe to share between tasks of one loop.
     """
 
     def __init__(

@@ -34,7 +34,7 @@ class Client:
     """Blocking client of the five tools and, under `store`, of the storage interface.
 
     ``url`` is a service or a file. Without it and key it is a file of this machine. ``keep`` and ``expire_after``
-    bound what an embedded store holds. Safe to share between threads.
+    bound what an embedded store holds of the runs that this client wrote last. Safe to share between threads.
     """
 
     def __init__(

@@ -66,6 +66,11 @@ class Context:
         """By which the account's runs are kept; the account has to be open."""
         return Plan(self._found()["plan"])
 
+    @property
+    def own_term_ms(self) -> int | None:
+        """How long what the caller writes is kept by its own wish, which only an embedded store asks for."""
+        return self.caller.limits.kept_for_ms if self.caller.plan is Plan.OWN else None
+
     def open_account(self) -> int:
         """The account's number, made on its first write; one under a former name is given the present one."""
         if self._found() is None:
@@ -76,8 +81,15 @@ class Context:
         return self.account_id
 
     def run(self, run_id: str) -> Any:
-        """The row of a run, or None; a deleted run is a row with ``deleted_at``."""
-        return self.tx.one("run", account_id=self.account_id, run_id=run_id)
+        """The row of a run, or None; a run deleted within the last days is a row with ``deleted_at``."""
+        row = self.tx.one("run", account_id=self.account_id, run_id=run_id)
+        return None if row is not None and self.long_gone(row) else row
+
+    def long_gone(self, run: Any) -> bool:
+        """Whether the run was deleted so long ago that nobody is told any more."""
+        deleted_at = run["deleted_at"]
+        kept_for_ms = self.caller.limits.tombstones_kept_for_ms
+        return deleted_at is not None and deleted_at < self.now - kept_for_ms
 
     def require_acting(self, what: str) -> None:
         """Raise `AccountRequired` for a caller for whom nothing may be stored."""
@@ -163,7 +175,7 @@ def what_became_of(run: Any) -> str:
 
 
 def find_replay(at: Context, idempotency_key: str | None) -> Any:
-    """What the key was answered within the last days, or None."""
+    """What the key was answered within the last days, or None; whatever became of the run since."""
     if idempotency_key is None:
         return None
     since = at.now - at.caller.limits.replays_kept_for_ms
@@ -176,7 +188,9 @@ def call_hash(request: Request) -> bytes:
     return blake2b(json.dumps(fields, sort_keys=True).encode(), digest_size=16).digest()
 
 
-def remember(at: Context, call: Call, *, run: int, number: int, body: bytes) -> None:
+def remember(
+    at: Context, call: Call, *, run: int, number: int, body: bytes, state_bytes: int | None = None
+) -> None:
     """Record what the call's idempotency key was answered, if it has one."""
     key = getattr(call.request, "idempotency_key", None)
     if key is not None:
@@ -188,6 +202,7 @@ def remember(at: Context, call: Call, *, run: int, number: int, body: bytes) -> 
             operation=call.operation.name,
             body=body,
             number=number,
+            bytes=state_bytes,
             now=at.now,
         )
 

@@ -19,6 +19,9 @@ from runmemory_core.store.codec import unpack
 WHOLE_CHARACTERS = 4_096
 """A state up to this size is kept as one text: parts would cost more than they save."""
 
+ALL_ROWS = -1
+"""Where a statement that removes rows takes a limit."""
+
 _WHOLE = '{"=":'
 
 
@@ -77,6 +80,15 @@ def state_text(at: Context, checkpoint: Any) -> str:
     return parts.join(_node(body), lambda address: part_text(at, checkpoint["run"], address))
 
 
+def done_in_state(text: str) -> list[str]:
+    """The ids of a top-level ``done`` list of scalars: what counts while no ``done`` was ever reported."""
+    listed = from_json(text).get("done")
+    items = cast("list[object]", listed) if isinstance(listed, list) else []
+    if any(isinstance(item, dict | list) for item in items):
+        return []
+    return [item if isinstance(item, str) else write(item) for item in items]
+
+
 def part_text(at: Context, run: int, address: str) -> str:
     """The text of a part that a kept checkpoint refers to."""
     row = at.tx.one("part", account_id=at.account_id, run=run, address=address)
@@ -109,16 +121,18 @@ def nodes_of(body: str) -> list[parts.Node]:
     return [value]
 
 
-def collect_parts(at: Context, run: int) -> None:
-    """Delete the parts of a run that no kept checkpoint and no kept writes reach."""
+def collect_parts(at: Context, run: int) -> int:
+    """Delete the parts of a run that no kept checkpoint and no kept writes reach; how many went."""
     ids = {"account_id": at.account_id, "run": run}
     present = {row["address"] for row in at.tx.all("part_addresses", **ids)}
     if not present:
-        return
+        return 0
     kept = [*at.tx.all("run_checkpoints", **ids), *at.tx.all("run_writes", **ids)]
     nodes = [node for row in kept for node in nodes_of(unpack(row["body"]))]
-    for address in present - parts.reachable(nodes, lambda where: part_text(at, run, where)):
+    unreached = present - parts.reachable(nodes, lambda where: part_text(at, run, where))
+    for address in unreached:
         at.tx.run("delete_part", **ids, address=address)
+    return len(unreached)
 
 
 def trim_lane(at: Context, run: int, lane: int, keep: int) -> int:
@@ -187,7 +201,10 @@ def _supersteps(metadata: str | None) -> int:
     return max((count for count in counted if type(count) is int), default=0)
 
 
-def clear_run(tx: Tx, *, account_id: int, run: int) -> None:
-    """Remove everything below a run's row."""
+def clear_run(tx: Tx, *, account_id: int, run: int, rows: int | None = None) -> int:
+    """Remove what lies below a run's row, or the first ``rows`` of it; how many rows went."""
+    gone = 0
     for table in ("checkpoints", "writes", "parts", "lanes", "done", "attempts", "asked"):
-        tx.run(f"clear_{table}", account_id=account_id, run=run)
+        limit = ALL_ROWS if rows is None else rows - gone
+        gone += tx.run(f"clear_{table}", account_id=account_id, run=run, limit=limit)
+    return gone

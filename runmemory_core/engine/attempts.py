@@ -12,6 +12,7 @@ from hashlib import blake2b
 from typing import Any
 
 from runmemory_core.engine._context import Context
+from runmemory_core.engine._states import ALL_ROWS, clear_run
 
 _HASH_BYTES = 16
 
@@ -28,11 +29,10 @@ class Reported:
         return length_ms * self.repeats // self.asks if self.asks else 0
 
 
-def begin_run(
-    at: Context, run_id: str, *, buried: Any = None, adapter: str | None = None, job: str | None = None
-) -> Any:
+def begin_run(at: Context, run_id: str, *, adapter: str | None = None, job: str | None = None) -> Any:
     """The row of a run nobody knows, or of one that was deleted; its first attempt is not recorded yet."""
     account_id = at.open_account()
+    buried = _make_room(at, run_id)
     if buried is not None:
         at.tx.run(
             "revive_run",
@@ -42,6 +42,7 @@ def begin_run(
             job=job,
             attempt=buried["attempt"] + 1,
             now=at.now,
+            kept_for_ms=at.own_term_ms,
         )
     else:
         at.tx.run(
@@ -53,8 +54,22 @@ def begin_run(
             job=job,
             attempt=1,
             now=at.now,
+            kept_for_ms=at.own_term_ms,
         )
     return at.run(run_id)
+
+
+def _make_room(at: Context, run_id: str) -> Any:
+    """The tombstone that a run begins under, with nothing left below it; None without one, or after its time."""
+    row = at.tx.one("run", account_id=at.account_id, run_id=run_id)
+    if row is None:
+        return None
+    ids = {"account_id": at.account_id, "run": row["run"]}
+    clear_run(at.tx, **ids)  # which a sweep may have come halfway through
+    if not at.long_gone(row):
+        return row
+    at.tx.run("forget_run", **ids)
+    return None
 
 
 def begin_attempt(at: Context, run: Any, *, anew: bool, base_seq: int | None = None) -> Any:
@@ -79,12 +94,13 @@ def begin_attempt(at: Context, run: Any, *, anew: bool, base_seq: int | None = N
         restarted=restart,
         base_seq=None if base_seq == run["seq"] else base_seq,
         now=at.now,
+        kept_for_ms=at.own_term_ms,
     )
     if anew:
-        at.tx.run("clear_done", **ids)
+        at.tx.run("clear_done", **ids, limit=ALL_ROWS)
     if anew or at.caller.mode == "acting":
         # Acting needs hashes only to tell steps of one attempt apart.
-        at.tx.run("clear_asked", **ids)
+        at.tx.run("clear_asked", **ids, limit=ALL_ROWS)
     before, run = run, at.run(run["run_id"])
     record_attempt(at, run, restart=restart, before=before)
     return run

@@ -24,9 +24,11 @@ ADDRESS_KEY_MS = LIMITS[Plan.WATCH].watched_for_ms
 FREE_KEYS_A_DAY = 10
 """For each address of callers without a key."""
 
+FREE = "free:"
+"""What the name of the account of a free key begins with."""
+
 _ANONYMOUS = "anonymous:"
-_FREE = "free:"
-_RESERVED = ("anonymous", _FREE, WATCHING)
+_RESERVED = ("anonymous", FREE, WATCHING)
 _DIGEST_BYTES = 16
 
 
@@ -82,7 +84,7 @@ def issue_free_key(tx: Tx, key_sha256: bytes, *, key_id: str, caller: Caller, no
     )
     tx.give("count_call", account_id=at.open_account(), day=day)
     _add_key(
-        tx, key_sha256, key_id=key_id, account=_FREE + key_id, plan=Plan.WATCH, label="free", now_ms=now_ms
+        tx, key_sha256, key_id=key_id, account=FREE + key_id, plan=Plan.WATCH, label="free", now_ms=now_ms
     )
 
 

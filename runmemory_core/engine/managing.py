@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from runmemory_core.engine._context import Context, call_hash, find_replay, remember
 from runmemory_core.engine._states import clear_run, collect_parts, drop_call_lanes, trim_lane
+from runmemory_core.engine.attempts import begin_run
 from runmemory_core.engine.fetching import metadata_equals
 from runmemory_core.errors import InvalidRequest, NotFound
 from runmemory_core.model import Reply
@@ -74,21 +75,11 @@ def copy_run(at: Context, call: Call) -> Reply:
             pointers={"/target_run_id": "exists already"},
         )
     ids = {"account_id": at.account_id}
-    if target is not None:
-        at.tx.run("forget_run", **ids, run=target["run"])
-    number = at.tx.give("next_run", **ids)["run"]
-    at.tx.run(
-        "add_run",
-        **ids,
-        run=number,
-        run_id=request.target_run_id,
-        adapter=source["adapter"],
-        job=source["job"],
-        attempt=1,
-        now=at.now,
-    )
+    begun = begin_run(at, request.target_run_id, adapter=source["adapter"], job=source["job"])
+    number: int = begun["run"]
+    # What was copied belongs to the copy's own attempt: an answer to a run of that name is told from it thereby.
     for what in ("lanes", "checkpoints", "writes", "parts", "done", "progress"):
-        at.tx.run(f"copy_{what}", **ids, run=source["run"], target=number)
+        at.tx.run(f"copy_{what}", **ids, run=source["run"], target=number, attempt=begun["attempt"])
     count = len(at.tx.all("run_checkpoints", **ids, run=number))
     remember(at, call, run=number, number=count, body=body)
     return {"count": count}

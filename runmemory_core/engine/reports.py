@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 from runmemory_core.engine._context import Context
@@ -15,6 +15,7 @@ from runmemory_core.operations._fields import MAX_COUNT
 from runmemory_core.operations.calls import Call
 from runmemory_core.operations.tools import ListCheckpoints
 from runmemory_core.policy import retention
+from runmemory_core.policy.json_rules import write
 from runmemory_core.policy.times import rfc3339
 
 NO_LABELS = (
@@ -36,13 +37,13 @@ def list_rows(at: Context, request: ListCheckpoints, *, limits: Limits, would: s
     if at.caller.anonymous:
         return _count_rows(at, request, would)
     found = _of_one_run(at, request) if request.run_id else _of_all_runs(at, request)
-    rows = [_row(row, limits) for row in found[: request.limit]]
+    rows = [_row(row, _limits_of(row, at, limits)) for row in found[: request.limit]]
     reply = _listed(at, request, len(rows), would)
     reply["checkpoints"] = rows
     if len(found) > request.limit:
         reply["outcome"] = reply["outcome"].removesuffix(".") + "; there are more."
         last = found[request.limit - 1]
-        reply["cursor"] = f"{last['saved_at']}.{last['run']}.{last['seq']}"
+        reply["cursor"] = ".".join(map(str, _order(last)))
     return reply
 
 
@@ -86,17 +87,31 @@ def _of_one_run(at: Context, request: ListCheckpoints) -> Sequence[Any]:
 
 
 def _of_all_runs(at: Context, request: ListCheckpoints) -> Sequence[Any]:
-    saved_at, run, before = _place(request.cursor)
-    return at.tx.all(
-        "all_checkpoint_rows",
-        account_id=at.account_id,
-        unfinished=request.unfinished,
-        of_each=at.caller.limits.listed_of_each_run,
-        saved_at=saved_at,
-        run=run,
-        before=before,
-        limit=request.limit + 1,
-    )
+    """The newest rows before the cursor, found in the runs that were active last.
+
+    A run's rows are no newer than its last activity, so runs are looked through until those left are older than what
+    was found. Each look takes as many runs again as all before.
+    """
+    moment, run, before = _place(request.cursor)
+    place = {"moment": moment, "run": run, "before": before, "of_each": at.caller.limits.listed_of_each_run}
+    ids, found, offset, wanted = {"account_id": at.account_id}, list[Any](), 0, request.limit + 1
+    while True:
+        limit = max(wanted, offset)
+        runs = at.tx.all("recent_runs", **ids, unfinished=request.unfinished, limit=limit, offset=offset)
+        asked = write([row["run"] for row in runs])
+        found += at.tx.all("newest_checkpoint_rows", **ids, **place, runs=asked)
+        found = sorted(found, key=_order, reverse=True)[:wanted]
+        if len(runs) < limit:
+            return found
+        last = runs[-1]
+        if len(found) == wanted and _order(found[-1])[:2] >= (last["updated_at"], last["run"]):
+            return found
+        offset += limit
+
+
+def _order(row: Any) -> tuple[int, int, int]:
+    """By time; a clock that was set back does not make a row newer than its run."""
+    return row["moment"], row["run"], row["seq"]
 
 
 def _place(cursor: str | None) -> tuple[int, int, int]:
@@ -106,6 +121,11 @@ def _place(cursor: str | None) -> tuple[int, int, int]:
     if (match := _CURSOR.fullmatch(cursor)) is None:
         raise InvalidRequest("cursor is not one that a reply gave", pointers={"/cursor": "unknown cursor"})
     return int(match[1]), int(match[2]), int(match[3])
+
+
+def _limits_of(found: Any, at: Context, limits: Limits) -> Limits:
+    """``limits`` with the term of the run itself, where its clients decide it."""
+    return replace(limits, kept_for_ms=found["kept_for_ms"]) if at.caller.plan is Plan.OWN else limits
 
 
 def _row(found: Any, limits: Limits) -> Reply:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 from itertools import islice
-from typing import Any, cast
-
-from pydantic_core import from_json
+from typing import Any
 
 from runmemory_core.engine import wording
 from runmemory_core.engine._context import (
@@ -17,7 +15,7 @@ from runmemory_core.engine._context import (
     remember,
     what_became_of,
 )
-from runmemory_core.engine._states import removed_of, standing_checkpoint, state_text
+from runmemory_core.engine._states import done_in_state, removed_of, standing_checkpoint, state_text
 from runmemory_core.engine.attempts import begin_attempt, begin_run, record_attempt
 from runmemory_core.errors import CheckpointGone, NotFound, RunMemoryError
 from runmemory_core.model import Reply
@@ -25,12 +23,12 @@ from runmemory_core.operations.calls import Call
 from runmemory_core.operations.tools import Resume
 from runmemory_core.operations.wire import raw
 from runmemory_core.policy import admission
-from runmemory_core.policy.json_rules import write
 from runmemory_core.policy.times import duration, rfc3339
 
 STUCK_ATTEMPTS = 3
 UNFINISHED_SHOWN = 5
-_UNFINISHED_SEARCHED = 100
+_UNFINISHED_SEARCHED = 500
+"""Of each status, the newest begun: enough to find a name among, without looking at a million runs."""
 
 
 def resume(at: Context, call: Call) -> Reply:
@@ -48,14 +46,15 @@ def resume(at: Context, call: Call) -> Reply:
     if (recorded := find_replay(at, request.idempotency_key)) is not None:
         # The attempt of then: a worker that was replaced since must not come by the newer one.
         admission.check_replay(recorded["body"], body)
-        return answer(at, request, run) | {"attempt": int(recorded["number"]), "replayed": True}
+        again = answer(at, request, known, gone=gone)
+        return again | {"attempt": int(recorded["number"]), "replayed": True}
     if request.seq is not None:
         _find_asked(at, request, known, gone)  # a refusal begins no attempt
     if known is None:
         admission.check_unknown(request.run_id, request.attempt)
         if at.over_quota():
             return answer(at, request, None, gone=gone)
-        run = begin_run(at, request.run_id, buried=run)
+        run = begin_run(at, request.run_id)
         record_attempt(at, run)
     else:
         run = known
@@ -198,18 +197,9 @@ def _done(at: Context, run: Any, request: Resume, state: str) -> tuple[list[str]
         rows = at.tx.all("done_page", account_id=at.account_id, run=run["run"], from_n=start, limit=page)
         items = [row["item"] for row in rows]
     else:
-        listed = _done_in_state(state)
+        listed = done_in_state(state)
         count, items = len(listed), listed[start : start + page]
     return items, count, start + page if start + page < count else None
-
-
-def _done_in_state(text: str) -> list[str]:
-    """The ids of a top-level ``done`` list of scalars: what counts while no ``done`` was ever reported."""
-    listed = from_json(text).get("done")
-    items = cast("list[object]", listed) if isinstance(listed, list) else []
-    if any(isinstance(item, dict | list) for item in items):
-        return []
-    return [item if isinstance(item, str) else write(item) for item in items]
 
 
 def warnings(at: Context, run: Any) -> Reply:
@@ -252,10 +242,9 @@ def unfinished(at: Context, asked: str) -> Reply:
             "runs_with_status",
             account_id=at.account_id,
             status=status,
-            before=2**62,
+            asked=asked,
             limit=_UNFINISHED_SEARCHED,
         )
-    rows = [row for row in rows if row["run_id"] != asked and row["seq"] > row["generation_seq"]]
     rows.sort(key=lambda row: row["updated_at"], reverse=True)
     if not rows:
         return {}

@@ -22,6 +22,7 @@ from runmemory_core.engine._context import (
 from runmemory_core.engine._states import (
     add_checkpoint,
     collect_parts,
+    done_in_state,
     removed_of,
     standing_checkpoint,
     state_body,
@@ -39,6 +40,7 @@ from runmemory_core.store.codec import pack
 IN_FLIGHT_KEPT = 50
 _HASHED = tuple(name for name in SaveCheckpoint.model_fields if name not in ("idempotency_key", "state"))
 EMPTY = PreparedState("{}", 2, ())
+_OF_AN_EARLIER_GENERATION = "the run was begun anew since this was saved, and does not go on from it"
 
 
 def save_checkpoint(at: Context, call: Call) -> Reply:
@@ -77,20 +79,42 @@ def body_hash(call: Call, request: SaveCheckpoint) -> bytes:
 def _replay(at: Context, run: Any, call: Call, request: SaveCheckpoint, body: bytes) -> Reply | None:
     if (recorded := find_replay(at, request.idempotency_key)) is not None:
         admission.check_replay(recorded["body"], body)
-        return _answer_again(at, call, request, run=recorded["run"], seq=recorded["number"])
+        return _answer_again(at, run, call, request, recorded)
     if run is None or run["last_body"] != body or request.attempt not in (None, run["attempt"]):
         return None
-    remember(at, call, run=run["run"], number=run["seq"], body=body)
-    return _answer_again(at, call, request, run=run["run"], seq=run["seq"])
+    same = at.tx.one("checkpoint", account_id=at.account_id, run=run["run"], seq=run["seq"])
+    remember(at, call, run=run["run"], number=run["seq"], body=body, state_bytes=same["bytes"])
+    state = call.state or _state_of(same, "")
+    again = {"run": run["run"], "seq": run["seq"], "attempt": run["attempt"]}
+    return _answer(at, call, request, **again, state=state, replayed=True)
 
 
-def _answer_again(at: Context, call: Call, request: SaveCheckpoint, *, run: int, seq: int) -> Reply:
-    """The first answer; a checkpoint that is gone since has left the state that was sent again."""
-    kept = at.tx.one("checkpoint", account_id=at.account_id, run=run, seq=seq)
-    state, attempt = call.state, None
-    if kept is not None:
-        state, attempt = state or _state_of(kept, ""), kept["attempt"]
-    return _answer(at, call, request, run=run, seq=seq, state=state or EMPTY, attempt=attempt, replayed=True)
+def _answer_again(at: Context, run: Any, call: Call, request: SaveCheckpoint, recorded: Any) -> Reply:
+    """The first answer, unless what it said was saved went with the run or with an earlier generation of it."""
+    seq, attempt = recorded["number"], recorded["attempt"]
+    kept = at.tx.one("checkpoint", account_id=at.account_id, run=recorded["run"], seq=seq)
+    # A run that begins anew after its deletion counts from 1 again, but its attempts go on.
+    if kept is not None and attempt is not None and kept["attempt"] != attempt:
+        kept = None
+    if kept is None:
+        admission.check_begun_anew(
+            request.run_id,
+            deleted=run is None or run["deleted_at"] is not None or run["run"] != recorded["run"],
+            anew=run is not None and run["generation"] != recorded["generation"],
+            attempt=attempt or 0,
+            current=run["attempt"] if run is not None else 0,
+        )
+    state = call.state or (_state_of(kept, "") if kept is not None else _state_of_size(recorded["bytes"]))
+    reply = _answer(
+        at, call, request, run=recorded["run"], seq=seq, state=state, attempt=attempt, replayed=True
+    )
+    if run is not None and run["generation"] != recorded["generation"]:
+        reply["notices"] = [*reply.get("notices", ()), _OF_AN_EARLIER_GENERATION]
+    return reply
+
+
+def _state_of_size(state_bytes: int | None) -> PreparedState:
+    return EMPTY if state_bytes is None else PreparedState("", state_bytes, ())
 
 
 def _check_done_count(at: Context, run: Any, request: SaveCheckpoint) -> None:
@@ -120,6 +144,8 @@ def _store(at: Context, run: Any, call: Call, request: SaveCheckpoint, *, status
     seq = add_checkpoint(
         at, run, step=request.step, state_bytes=state.size, removed=state.removed, body=pack(kept)
     )
+    in_flight, notices = _in_flight(run["in_flight"], request)
+    notices += _listed_no_more(at, run, state, request)
     done_count, reported = _report(at, run, request)
     gap_ms = max(0, at.now - run["updated_at"])
     at.tx.run(
@@ -129,18 +155,20 @@ def _store(at: Context, run: Any, call: Call, request: SaveCheckpoint, *, status
         error=request.error,
         job=request.job or run["job"],
         last_body=body,
-        in_flight=_in_flight(run["in_flight"], request),
+        in_flight=in_flight,
         done_count=done_count,
         # What is repeated was counted when it was done first.
         worked_ms=run["worked_ms"] + gap_ms - reported.share(gap_ms),
         **counts_after(run, reported, gap_ms=gap_ms),
         now=at.now,
+        kept_for_ms=at.own_term_ms,
     )
     set_status(at, run, status)
     _evict(at, run["run"], seq)
-    remember(at, call, run=run["run"], number=seq, body=body)
+    remember(at, call, run=run["run"], number=seq, body=body, state_bytes=state.size)
     at.count_call()
-    return _answer(at, call, request, run=run["run"], seq=seq, state=state, attempt=run["attempt"])
+    attempt = run["attempt"]
+    return _answer(at, call, request, run=run["run"], seq=seq, state=state, attempt=attempt, notices=notices)
 
 
 def _previous_state(at: Context, run: Any) -> PreparedState:
@@ -176,14 +204,37 @@ def _report(at: Context, run: Any, request: SaveCheckpoint) -> tuple[int, Report
     return count, Reported(count - run["done_count"] + repeats, repeats)
 
 
-def _in_flight(before: str | None, request: SaveCheckpoint) -> str | None:
+def _listed_no_more(at: Context, run: Any, state: PreparedState, request: SaveCheckpoint) -> tuple[str, ...]:
+    """The notice that the ``done`` list of the states, which resume handed back so far, counts no more."""
+    if run["done_count"] or not request.done:
+        return ()
+    standing = standing_checkpoint(at, run)
+    listed = {*done_in_state(state.text), *(done_in_state(state_text(at, standing)) if standing else ())}
+    if not (lost := listed.difference(request.done)):
+        return ()
+    what = "1 id" if len(lost) == 1 else f"{len(lost):,} ids"
+    notice = (
+        f"from the first done argument on, resume hands back what was given there, not {what} that only the state's "
+        "done list names: give these as done too"
+    )
+    return (notice,)
+
+
+def _in_flight(before: str | None, request: SaveCheckpoint) -> tuple[str | None, tuple[str, ...]]:
+    """The steps in flight after this save as they are kept, and the notice of one that is not any more."""
     if (before is None and request.next_step is None) or request.status == "finished":
-        return None
+        return None, ()
     reported = {request.step, request.next_step, *(request.done or ())}
     steps = [step for step in json.loads(before or "[]") if step not in reported]
     if request.next_step is not None:
         steps.append(request.next_step)
-    return json.dumps(steps[-IN_FLIGHT_KEPT:]) if steps else None
+    kept = steps[-IN_FLIGHT_KEPT:]
+    notices = tuple(
+        f'over {IN_FLIGHT_KEPT} steps are in flight: "{step}", the oldest, is not kept as one any more; report steps '
+        "by the name that next_step announced"
+        for step in steps[: -len(kept)]
+    )
+    return json.dumps(kept) if kept else None, notices
 
 
 def _evict(at: Context, run: int, seq: int) -> None:
@@ -208,13 +259,14 @@ def _answer(
     state: PreparedState,
     attempt: int | None,
     replayed: bool = False,
+    notices: tuple[str, ...] = (),
 ) -> Reply:
     reply = at.envelope(
         understood=f'save "{request.step}" of run {request.run_id}',
         job=request.job or request.run_id,
         outcome=wording.saved(seq, state.size, request.step, state.keys, status=request.status or "running"),
         code="replayed" if replayed else "saved",
-        notices=call.notices,
+        notices=call.notices + notices,
     )
     reply |= {"saved": True, "run_id": request.run_id, "step": request.step, "seq": seq, "bytes": state.size}
     reply |= wording.removed(state.removed)

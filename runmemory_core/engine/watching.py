@@ -124,6 +124,7 @@ def _record(at: Context, run: Any, request: SaveCheckpoint, state: PreparedState
         worked_ms=run["worked_ms"] + gap_ms - reported.share(gap_ms),
         **counts_after(run, reported, gap_ms=gap_ms),
         now=at.now,
+        kept_for_ms=at.own_term_ms,
     )
     set_status(at, run, request.status or "running")
     at.tx.run("evict_checkpoints", **ids, through=retention.evicted_through(seq, ACTING.keep))

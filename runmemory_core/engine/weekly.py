@@ -25,7 +25,7 @@ def weekly_report(at: Context, call: Call) -> Reply:  # noqa: ARG001 - every use
     runs, begun = at.tx.all("runs_since", **ids), at.tx.all("attempts_since", **ids)
     restarts = [row for row in begun if row["restart"]]
     watching = at.caller.mode == "watch"
-    numbers = _of_runs(runs, begun, now_ms=at.now, since=since, limits=at.caller.limits)
+    numbers = _of_runs(runs, begun, now_ms=at.now, limits=at.caller.limits)
     numbers |= _watched(restarts) if watching else _acted(restarts)
     saved = "would have been saved" if watching else "saved"
     first = (
@@ -49,9 +49,7 @@ def weekly_report(at: Context, call: Call) -> Reply:  # noqa: ARG001 - every use
 # --- numbers --------------------------------------------------------------------------------------------
 
 
-def _of_runs(
-    runs: Sequence[Any], begun: Sequence[Any], *, now_ms: int, since: int, limits: Limits
-) -> dict[str, int]:
+def _of_runs(runs: Sequence[Any], begun: Sequence[Any], *, now_ms: int, limits: Limits) -> dict[str, int]:
     silent = [
         run
         for run in runs
@@ -63,7 +61,7 @@ def _of_runs(
         "runs": len(runs),
         "finished": sum(run["status"] == "finished" for run in runs),
         # Of a run that is older than the week, what retention removed is not known any more.
-        "checkpoints": sum(run["seq"] if run["created_at"] >= since else run["kept"] for run in runs),
+        "checkpoints": sum(run["kept"] for run in runs),
         "restarts": sum(row["restart"] for row in begun),
         "abandoned": len(silent) + sum(row["abandoned"] for row in begun),
     }

@@ -31,6 +31,22 @@ def check_replay(recorded: bytes, body: bytes) -> None:
         )
 
 
+def check_begun_anew(run_id: str, *, deleted: bool, anew: bool, attempt: int, current: int) -> None:
+    """Raise for a save that was answered before, when its checkpoint is gone with the run or its generation."""
+    if deleted:
+        raise RunDeleted(
+            f"run {run_id} was deleted or expired since this save was answered; its checkpoint is gone: "
+            "call resume to begin the run anew, or use another run_id"
+        )
+    if anew:
+        raise StaleAttempt(
+            f"run {run_id} was begun anew since this save was answered, at attempt {attempt:,}, and is at attempt "
+            f"{current:,} now; stop",
+            attempt=attempt,
+            current_attempt=current,
+        )
+
+
 def check_tombstone(run_id: str, deleted_at: int | None, *, begins_anew: bool, expired: bool = False) -> None:
     """Raise for a late write to a deleted run, or to one of which all expired."""
     if deleted_at is not None and not begins_anew:

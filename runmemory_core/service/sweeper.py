@@ -9,7 +9,7 @@ import asyncio
 import logging
 from functools import partial
 
-from runmemory_core.engine.sweeping import START, Place, Swept, sweep
+from runmemory_core.engine.sweeping import Walk, sweep
 from runmemory_core.errors import RunMemoryError
 from runmemory_core.service.rest import Engine
 
@@ -24,11 +24,18 @@ async def sweep_forever(engine: Engine) -> None:
             await _walk(engine)
         except RunMemoryError as error:
             logger.warning("the sweep goes on later: %s: %s", error.code, error.detail)
+        except Exception:  # whatever it is, what expires later must go all the same
+            logger.exception("the sweep goes on later")
 
 
 async def _walk(engine: Engine) -> None:
-    place: Place | None = START
-    while place is not None:
-        swept: Swept = await engine.write(partial(sweep, place=place, now_ms=engine.clock_ms()))
-        place = swept.next
+    """One walk; a run that cannot be swept is passed by, and said to be."""
+    walk = Walk()
+    while walk.place is not None:
+        try:
+            _, walk.place = await engine.write(partial(sweep, walk=walk, now_ms=engine.clock_ms()))
+        except Exception as error:
+            if not walk.passes_by(error):
+                raise
+            logger.warning("the sweep passes by %s, which it cannot sweep", walk.at, exc_info=error)
         await asyncio.sleep(engine.settings.sweep_pause_seconds)

@@ -45,8 +45,11 @@ class Store(Protocol):
         """Where it keeps its data, for people, without credentials."""
         ...
 
-    def transact(self, work: Callable[[Tx], Result], /) -> Result:
-        """Run ``work`` in a write transaction, committed durably on return, rolled back on any exception."""
+    def transact(self, work: Callable[[Tx], Result], /, *, wait: bool = True) -> Result:
+        """Run ``work`` in a write transaction, committed durably on return, rolled back on any exception.
+
+        With ``wait`` off, raises `StoreBusy` at once when another process writes.
+        """
         ...
 
     def read(self, work: Callable[[Tx], Result], /) -> Result:

@@ -83,10 +83,10 @@ class SqliteStore:
     def where(self) -> str:
         return str(self._path)
 
-    def transact(self, work: Callable[[Tx], Result], /) -> Result:
+    def transact(self, work: Callable[[Tx], Result], /, *, wait: bool = True) -> Result:
         with self._lock, self._words():
             connection = self._writing()
-            connection.execute("BEGIN IMMEDIATE")
+            _begin(connection, wait=wait)
             try:
                 result = work(_Transaction(connection))
                 connection.execute("COMMIT")
@@ -148,6 +148,9 @@ class SqliteStore:
                     self._format(connection)
                     _patiently(lambda: connection.execute("PRAGMA journal_mode = WAL").fetchone())
                     connection.execute("PRAGMA synchronous = FULL")
+                    # What is deleted from a page is overwritten there: a destroyed key must not be read from the file.
+                    # FAST leaves pages alone that became free as a whole, which would have to be written for it.
+                    connection.execute("PRAGMA secure_delete = FAST")
                     self._migrate(connection)
                 except BaseException:
                     connection.close()
@@ -206,6 +209,17 @@ class SqliteStore:
             yield
         except (sqlite3.Error, OSError) as error:
             raise _in_words(error, self._path) from error
+
+
+def _begin(connection: sqlite3.Connection, *, wait: bool) -> None:
+    """Begin to write; with ``wait`` off without SQLite's patience, which holds for a connection."""
+    if not wait:
+        connection.execute("PRAGMA busy_timeout = 0")
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+    finally:
+        if not wait:
+            connection.execute(f"PRAGMA busy_timeout = {BUSY_WAIT_SECONDS * 1_000:.0f}")
 
 
 def _in_words(error: sqlite3.Error | OSError, path: Path) -> RunMemoryError:

@@ -10,7 +10,15 @@ from typing import Any
 
 import pytest
 
-from runmemory_core import AccountRequired, AsyncClient, Client, InvalidJson, InvalidRequest
+from runmemory_core import (
+    AccountRequired,
+    AsyncClient,
+    Client,
+    InvalidJson,
+    InvalidRequest,
+    StateTooLarge,
+    parts,
+)
 from tests.service.serving import Service, running_service
 
 CREDENTIAL = "ghp_" + "a1B2c3D4e5F6" * 3
@@ -55,6 +63,18 @@ def test_a_preview_goes_on_where_nothing_is_stored(service: Service) -> None:
         saves = [run.save(f"did {item}", done=[item]) for item in run.remaining("ab")]
         assert [save.saved for save in saves] == [False, False]
         assert run.done == {"a", "b"}
+
+
+# --- a state that is not handed back --------------------------------------------------------------------
+
+
+def test_a_run_whose_state_is_left_out_is_not_entered_with_an_empty_one(client: Client) -> None:
+    texts: dict[str, str] = {}
+    node = parts.split(["x" * 1_000] * 300, texts)
+    put = {"op": "put", "key": "a", "state": [["text", node]]}
+    client.store.commit("graph", "langgraph", operations=[put], parts=texts)
+    with pytest.raises(StateTooLarge, match="go on with the adapter that wrote it, or use another run_id"):
+        client.run("graph").__enter__()
 
 
 # --- a run that was not entered -------------------------------------------------------------------------

@@ -77,6 +77,9 @@ RULES: dict[str, str] = {
     "SAV-22": "Bodies of one idempotency key are compared as they are kept, after redaction.",
     "SAV-23": "A client sends all tries of one call with one key, so that nothing happens twice.",
     "SAV-24": "A save says the status of the run, running when it does not.",
+    "SAV-25": "What a key was answered holds for 7 days, also after start_over and deletion; it never writes again.",
+    "SAV-26": "A repeated save says the size it said at first, whatever became of its checkpoint.",
+    "SAV-27": "A save says which step in flight is kept no more, and that ids of the state's done list count no more.",
     # watch
     "WAT-01": "In watch a save previews the exact redacted state, its size and what was removed.",
     "WAT-02": "In watch no state is stored: only run ids, step labels, sizes, times, keyed hashes and counters.",
@@ -133,6 +136,7 @@ RULES: dict[str, str] = {
     # deletion
     "DEL-01": "A deleted run refuses late writes; a resume begins it anew.",
     "DEL-02": "The tombstone of a deleted run stays for 7 days.",
+    "DEL-03": "7 days after its deletion a run_id is free again, whether or not anything swept.",
     # the storage interface
     "STO-01": "A commit puts checkpoints and writes in order, and fetch gives them back whole.",
     "STO-02": "A commit that lacks parts names them and records nothing.",
@@ -145,6 +149,7 @@ RULES: dict[str, str] = {
     "STO-09": "chain walks the parents.",
     "STO-10": "An evicted key answers checkpoint_gone; the newest of a lane is never evicted.",
     "STO-11": "copy_run copies a run whole, and the two go on by themselves.",
+    "STO-25": "A copy has the steps in flight too, and no attempt of a run that was deleted before it.",
     "STO-12": "prune keeps the latest checkpoint of each lane.",
     "STO-13": "delete_by_metadata deletes what equals the values, and only that.",
     "STO-14": "A run is written by one adapter, or by the five tools.",

@@ -40,8 +40,7 @@ class ModelRun:
     last: tuple[Any, ...] | None = None
     updated_at: int = 0
     deleted_at: int | None = None
-    generation: object = field(default_factory=object)
-    """Another object for each beginning: answers given before it do not count any more."""
+    generation: int = 1
 
     def look(self) -> tuple[Any, ...]:
         """Status, attempt, seq, step, state and done as a peek shows them."""
@@ -61,7 +60,7 @@ class Model:
         self.now = 0
         self.runs: dict[str, ModelRun] = {}
         self.calls: dict[int, int] = {}
-        self.answers: dict[str, tuple[tuple[Any, ...], Any, int, str, object]] = {}
+        self.answers: dict[str, tuple[tuple[Any, ...], Any, int, ModelRun, int]] = {}
         self.graph: dict[str, int] = {}
         self.graph_seq = 0
 
@@ -77,22 +76,40 @@ class Model:
         if not self.over_quota:
             self.calls[self.now // DAY] = self.used + 1
 
-    def living(self, run_id: str) -> ModelRun | None:
+    def known(self, run_id: str) -> ModelRun | None:
+        """The run, also one deleted within the last 7 days."""
         run = self.runs.get(run_id)
+        if run is not None and run.deleted_at is not None and run.deleted_at < self.now - 7 * DAY:
+            del self.runs[run_id]
+            return None
+        return run
+
+    def living(self, run_id: str) -> ModelRun | None:
+        run = self.known(run_id)
         return None if run is None or run.deleted_at is not None else run
 
     def replay(self, key: str | None, body: tuple[Any, ...]) -> Outcome | None:
         if key is None or key not in self.answers:
             return None
-        recorded, answer, answered_at, run_id, generation = self.answers[key]
-        run = self.living(run_id)
-        if answered_at < self.now - 7 * DAY or run is None or run.generation is not generation:
+        recorded, answer, answered_at, _, _ = self.answers[key]
+        if answered_at < self.now - 7 * DAY:
             return None
         return ("replayed", answer) if recorded == body else IdempotencyKeyReused
 
+    def saved_again(self, key: str | None, run_id: str, replayed: Outcome) -> Outcome:
+        """A repeated save is answered again unless its checkpoint went with the run or its generation."""
+        if not isinstance(replayed, tuple) or key is None:
+            return replayed
+        _, seq, _, then, generation = self.answers[key]
+        run = self.runs[run_id]
+        if run is not then:
+            return RunDeleted if run.deleted_at is not None else StaleAttempt
+        gone = run.generation != generation and seq not in run.checkpoints
+        return StaleAttempt if gone else replayed
+
     def remember(self, key: str | None, body: tuple[Any, ...], answer: Any, run_id: str) -> None:
         if key is not None:
-            self.answers[key] = (body, answer, self.now, run_id, self.runs[run_id].generation)
+            self.answers[key] = (body, answer, self.now, self.runs[run_id], self.runs[run_id].generation)
 
     def look(self, run_id: str) -> tuple[Any, ...]:
         run = self.living(run_id)
@@ -101,10 +118,10 @@ class Model:
     # --- the tools ----------------------------------------------------------------------------------------
 
     def save(self, run_id: str, arguments: dict[str, Any], key: str | None) -> Outcome:
-        run = self.runs.get(run_id)
+        run = self.known(run_id)
         body = ("save", run_id, repr(sorted(arguments.items())))
         if (replayed := self.replay(key, body)) is not None:
-            return replayed
+            return self.saved_again(key, run_id, replayed)
         attempt = arguments.get("attempt")
         if run is not None and run.last == body and attempt in (None, run.attempt):
             self.remember(key, body, run.seq, run_id)
@@ -147,7 +164,7 @@ class Model:
                 return replayed
             look = self.look(run_id)
             return (look[0], replayed[1], *look[2:])
-        run = self.runs.get(run_id)
+        run = self.known(run_id)
         if run is None or run.deleted_at is not None:
             if self.over_quota:
                 return NOTHING
@@ -159,7 +176,7 @@ class Model:
             run.attempt += 1
             run.status, run.last, run.updated_at = "running", None, self.now
             if start_over:
-                run.generation_seq, run.done, run.generation = run.seq, [], object()
+                run.generation_seq, run.done, run.generation = run.seq, [], run.generation + 1
         self.count()
         self.remember(key, body, run.attempt, run_id)
         return run.look()

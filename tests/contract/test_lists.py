@@ -204,3 +204,31 @@ def test_rows_expire_so_long_after_the_runs_last_activity(face: Face) -> None:
     client.save_checkpoint("import", "two")
     rows = client.list_checkpoints("import").checkpoints
     assert [row.expires_at for row in rows] == ["2026-04-01T12:00:00.000Z"] * 2
+
+
+@pytest.mark.rule("LST-02")
+def test_pages_of_all_runs_are_whole_however_runs_were_resumed_and_clocks_were_set(
+    face: Face, client: Client
+) -> None:
+    saved: list[tuple[str, int]] = []
+    for number in range(1, 4):
+        for name in range(7):
+            client.save_checkpoint(f"{name}", f"step {number}")
+            saved.append((f"{name}", number))
+            face.clock.forward(MINUTE)
+    for name in ("2", "0", "empty"):
+        client.resume(name)  # active last, though others saved later
+    face.clock.forward(-2 * HOUR)
+    client.save_checkpoint("5", "step 4")
+    saved.append(("5", 4))
+    for limit in (1, 2, 5, 500):
+        listed: list[tuple[str, int]] = []
+        cursor = None
+        while True:
+            page = client.list_checkpoints(limit=limit, cursor=cursor)
+            listed += [(row.run_id, row.seq) for row in page.checkpoints]
+            if (cursor := page.cursor) is None:
+                break
+        assert sorted(listed) == sorted(saved)
+        others = [pair for pair in listed if pair[0] != "5"]
+        assert others == sorted(others, key=saved[::-1].index)

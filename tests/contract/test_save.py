@@ -263,29 +263,6 @@ def test_a_key_counts_for_all_operations_and_for_a_week_at_least(face: Face, cli
         client.resume("import", idempotency_key="k")
 
 
-@pytest.mark.rule("SAV-14")
-def test_an_answer_of_before_a_run_was_cleared_is_not_given_again(client: Client) -> None:
-    def save() -> tuple[bool, int | None]:
-        reply = client.save_checkpoint("import", "one", state={"a": 1}, idempotency_key="k")
-        return reply.replayed, reply.seq
-
-    def kept() -> list[int]:
-        return [row.seq for row in client.list_checkpoints("import").checkpoints]
-
-    client.save_checkpoint("other", "one", state={"who": "other"})
-    assert [save(), save()] == [(False, 1), (True, 1)]
-    client.store.delete_run("import")
-    with pytest.raises(RunDeleted):
-        save()
-    client.resume("import")
-    assert (save(), kept()) == ((False, 1), [1])
-    client.resume("import", start_over=True)
-    assert (save(), kept()) == ((False, 2), [2, 1])
-    client.store.delete_run("import")
-    client.store.copy_run("other", target_run_id="import")
-    assert (save(), kept()) == ((False, 2), [2, 1])
-
-
 @pytest.mark.rule("SAV-15")
 def test_a_key_with_another_body_is_refused(face: Face, client: Client) -> None:
     client.save_checkpoint("import", "one", state={"a": 1}, idempotency_key="k")

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from contextlib import closing
-from functools import partial
-
 import pytest
 
 from runmemory_core import CheckpointGone, NotFound, RunDeleted
-from runmemory_core.engine import sweeping
-from runmemory_core.engine.sweeping import START, Place, sweep
 from runmemory_core.model import Plan
-from runmemory_core.store.sqlite import SqliteStore
 from tests.contract.commits import put
 from tests.contract.faces import DAY, Face
 
 
 def swept(face: Face) -> dict[str, int]:
-    """How many rows of each table a sweep removes, but for the idempotency keys that remote clients make."""
+    """How many rows of each table a sweep removes, but for days of usage and the keys that remote clients make."""
     before = face.rows()
     face.sweep()
     gone = before - face.rows()
-    return {table: count for table, count in gone.items() if table != "replays"}
+    return {table: count for table, count in gone.items() if table not in {"replays", "usage"}}
 
 
 def run_ids(face: Face, account: str) -> set[str]:
@@ -118,30 +112,3 @@ def test_a_key_is_forgotten_after_seven_days_without_any_sweep(face: Face) -> No
     saved = client.save_checkpoint("import", "three", idempotency_key="k")
     assert (saved.seq, saved.replayed) == (3, False)
     assert client.save_checkpoint("import", "three", idempotency_key="k").seq == 3
-
-
-@pytest.mark.rule("LIM-05")
-def test_a_sweep_goes_on_where_it_stopped_and_does_a_bounded_piece(
-    face: Face, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sweeping, "LOOKED_AT_ONCE", 4)
-    monkeypatch.setattr(sweeping, "REMOVED_AT_ONCE", 3)
-    for account in ("one", "two", "three"):
-        client = face.client(account=account, plan=Plan.PRO)
-        for number in range(3):
-            client.save_checkpoint(f"{number}", "one", idempotency_key=f"{account} {number}")
-    watching = [face.client(account=f"visitor {number}", plan=Plan.WATCH) for number in range(5)]
-    for client in watching:
-        client.save_checkpoint("import", "one", idempotency_key="k")
-    face.clock.forward(31 * DAY)
-    removed: list[int] = []
-    place: Place | None = START
-    with closing(SqliteStore(face.path)) as store:
-        while place is not None:
-            swept = store.transact(partial(sweep, place=place, now_ms=face.clock.now_ms))
-            removed.append(swept.removed)
-            place = swept.next
-    assert removed[:8] == [4, 4, 4, 2 + 3, 3, 3, 3, 2]
-    # Accounts of watch mode without runs go last.
-    assert sum(removed[8:]) == len(watching)
-    assert face.sweep() == 0

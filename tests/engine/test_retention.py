@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 from runmemory_core import CheckpointGone, Client, InvalidRequest, parts
+from runmemory_core.engine import sweeping
 from runmemory_core.model import Limits
-from tests.contract.faces import EmbeddedFace
+from runmemory_core.transports.embedded import PIECES_AT_FIRST
+from tests.contract.faces import DAY, EmbeddedFace
 
 
 @pytest.fixture
@@ -86,16 +88,57 @@ def test_parts_that_only_writes_reach_stay(face: EmbeddedFace) -> None:
     )
 
 
-def test_opening_a_file_with_expire_after_sweeps_it(face: EmbeddedFace) -> None:
-    face.clock.now_ms = 0
-    face.client().save_checkpoint("long ago", "one")
-    with Client(f"sqlite:///{face.path}") as client:
-        client.save_checkpoint("now", "one")
-        assert len(client.list_checkpoints().checkpoints) == 2
-    with Client(f"sqlite:///{face.path}", expire_after=timedelta(days=30)) as client:
+def test_a_term_holds_for_the_runs_that_a_client_with_it_wrote_last(face: EmbeddedFace) -> None:
+    bounded = face.client(limits=Limits(keep=2, kept_for_ms=30 * DAY))
+    others = face.client()
+    for number in range(3):
+        bounded.save_checkpoint("bounded", f"{number}")
+        others.save_checkpoint("others", f"{number}")
+        bounded.save_checkpoint("taken over", f"{number}")
+    others.resume("taken over")
+    listed = {(row.run_id, row.seq): row.expires_at for row in others.list_checkpoints().checkpoints}
+    assert {run_id for (run_id, _), expires in listed.items() if expires} == {"bounded"}
+    assert [seq for run_id, seq in listed if run_id == "others"] == [3, 2, 1]
+    face.clock.forward(30 * DAY + 1)
+    # Whoever opens the file sweeps it, by the terms of each run.
+    for client in (face.client(), face.client(limits=Limits(kept_for_ms=1))):
         rows = client.list_checkpoints().checkpoints
-        assert [row.run_id for row in rows] == ["now"]
-        assert rows[0].expires_at is not None
+        assert {row.run_id for row in rows} == {"others", "taken over"}
+
+
+def test_opening_a_file_sweeps_a_bounded_part_of_it_and_waits_for_nobody(
+    face: EmbeddedFace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sweeping, "LOOKED_AT_ONCE", 2)
+    client = face.client()
+    for number in range(20):
+        client.save_checkpoint("import", f"{number}", idempotency_key=f"{number}")
+    face.clock.forward(8 * DAY)
+
+    def left() -> int:
+        return sum(line.startswith('INSERT INTO "replays"') for line in face.dump())
+
+    with closing(sqlite3.connect(face.path, isolation_level=None)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        assert face.client().resume("import", peek=True).status == "resumed"
+        assert left() == 20
+    assert face.client().resume("import", peek=True).status == "resumed"
+    assert left() == 20 - 2 * PIECES_AT_FIRST
+
+
+def test_a_file_that_cannot_be_swept_is_used_all_the_same(
+    face: EmbeddedFace, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = face.client(limits=Limits(kept_for_ms=30 * DAY))
+    client.save_checkpoint("import", "one", status="paused")
+    state = {"v": ["x" * 300 + str(number) for number in range(40)]}
+    client.save_checkpoint("import", "two", state=state, status="paused")
+    with closing(sqlite3.connect(face.path)) as connection, connection:
+        connection.execute("DELETE FROM parts")
+        connection.execute("INSERT INTO parts (account_id, run, address, body) VALUES (1, 1, 'another', 'x')")
+    face.clock.forward(31 * DAY)
+    assert face.client().save_checkpoint("import", "three", state={}).seq == 3
+    assert "was not swept" in caplog.text
 
 
 def test_keep_and_expire_after_of_a_client_are_checked() -> None:

@@ -156,3 +156,29 @@ def test_a_running_service_sweeps(tmp_path: Path) -> None:
             # As if no key of the plan own had ever been issued.
             connection.execute("UPDATE accounts SET plan = 'pro'")
         until(lambda: left() == (0, 0))
+
+
+def test_a_running_service_passes_by_what_it_cannot_sweep_and_says_so(tmp_path: Path) -> None:
+    from runmemory_core import Client
+
+    database = tmp_path / "runs.db"
+    with Client(f"sqlite:///{database}") as client:
+        for run_id in ("damaged", "later"):
+            client.save_checkpoint(run_id, "one", state={"v": ["x" * 5_000]}, status="paused")
+            client.save_checkpoint(run_id, "two", state={"v": ["y" * 5_000]}, status="paused")
+
+    def left() -> tuple[int]:
+        with closing(sqlite3.connect(database)) as connection:
+            return connection.execute("SELECT count(*) FROM runs WHERE deleted_at IS NULL").fetchone()
+
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("UPDATE runs SET updated_at = 0 WHERE run_id = 'later'")
+        connection.execute("UPDATE runs SET updated_at = updated_at - 86400000 * 40 WHERE run_id = 'damaged'")
+        connection.execute("UPDATE checkpoints SET body = x'00' WHERE run = 1")
+    with running_service(f"sqlite:///{database}", sweep_seconds=0.1) as service:
+        with closing(sqlite3.connect(database)) as connection, connection:
+            connection.execute("UPDATE accounts SET plan = 'pro'")
+        until(lambda: left() == (1,))
+        assert (
+            "the sweep passes by Place(account_id=1, run=1, runs_are_done=False)" in service.log.read_text()
+        )

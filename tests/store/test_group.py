@@ -27,11 +27,11 @@ class CountingStore(SqliteStore):
     transactions = 0
     busy = False
 
-    def transact(self, work: Callable[[Tx], Any], /) -> Any:
+    def transact(self, work: Callable[[Tx], Any], /, *, wait: bool = True) -> Any:
         self.transactions += 1
         if self.busy:
             raise StoreBusy("another process is in the way")
-        return super().transact(work)
+        return super().transact(work, wait=wait)
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def failing(tx: Tx) -> None:
 def names(store: SqliteStore) -> list[str]:
     rows = store.read(
         lambda tx: sorted(
-            tx.all("watching_accounts", after=0, limit=9_999), key=lambda row: row["account_id"]
+            tx.all("accounts_after", watching="", after=0, limit=9_999), key=lambda row: row["account_id"]
         )
     )
     return [row["name"] for row in rows]

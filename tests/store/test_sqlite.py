@@ -19,7 +19,9 @@ def add(tx: Tx, name: str) -> int:
 
 
 def names(store: SqliteStore) -> set[str]:
-    return store.read(lambda tx: {row["name"] for row in tx.all("watching_accounts", after=0, limit=9_999)})
+    return store.read(
+        lambda tx: {row["name"] for row in tx.all("accounts_after", watching="", after=0, limit=9_999)}
+    )
 
 
 def test_every_commit_is_flushed_to_disk_before_it_is_acknowledged(store: SqliteStore) -> None:
@@ -62,7 +64,7 @@ def test_a_failing_statement_is_a_store_error_and_rolls_back(store: SqliteStore)
 def test_changes_counts_the_statements_that_may_change_something(store: SqliteStore) -> None:
     def work(tx: Tx) -> list[int]:
         counts = [tx.changes]
-        tx.all("watching_accounts", after=0, limit=9_999)
+        tx.all("accounts_after", watching="", after=0, limit=9_999)
         tx.one("account_by_name", name="one")
         counts.append(tx.changes)
         add(tx, "one")
@@ -90,9 +92,9 @@ def test_a_reader_sees_one_moment_while_others_write(store: SqliteStore) -> None
     store.transact(lambda tx: add(tx, "one"))
 
     def look_twice(tx: Tx) -> tuple[int, int]:
-        first = len(tx.all("watching_accounts", after=0, limit=9_999))
+        first = len(tx.all("accounts_after", watching="", after=0, limit=9_999))
         store.transact(lambda writing: add(writing, "two"))
-        return first, len(tx.all("watching_accounts", after=0, limit=9_999))
+        return first, len(tx.all("accounts_after", watching="", after=0, limit=9_999))
 
     assert store.read(look_twice) == (1, 1)
     assert len(names(store)) == 2
@@ -107,7 +109,7 @@ def test_more_readers_than_connections_all_get_their_turn(store: SqliteStore) ->
 
 def test_a_reader_that_fails_gives_its_connection_back(store: SqliteStore) -> None:
     def fail(tx: Tx) -> None:
-        tx.all("watching_accounts", after=0, limit=9_999)
+        tx.all("accounts_after", watching="", after=0, limit=9_999)
         raise LookupError
 
     for _ in range(2 * READERS):
@@ -123,7 +125,7 @@ def test_closing_waits_for_who_reads_and_leaves_one_file(store: SqliteStore) -> 
     def read(tx: Tx) -> int:
         reading.set()
         assert go_on.wait(10)
-        return len(tx.all("watching_accounts", after=0, limit=9_999))
+        return len(tx.all("accounts_after", watching="", after=0, limit=9_999))
 
     reader = Thread(target=lambda: results.append(store.read(read)))
     closer = Thread(target=store.close)
@@ -143,7 +145,7 @@ def test_a_store_is_opened_by_its_url(store: SqliteStore) -> None:
     store.transact(lambda tx: add(tx, "one"))
     with closing(open_store(f"sqlite:///{store.where}")) as opened:
         assert opened.where == store.where
-        assert opened.read(lambda tx: len(tx.all("watching_accounts", after=0, limit=9_999))) == 1
+        assert opened.read(lambda tx: len(tx.all("accounts_after", watching="", after=0, limit=9_999))) == 1
 
 
 def test_an_older_format_is_brought_up_to_date_whole_or_not_at_all(

@@ -20,10 +20,12 @@ UPDATE accounts SET plan = :plan WHERE account_id = :account_id;
 DELETE FROM accounts WHERE account_id = :account_id
     AND NOT EXISTS (SELECT 1 FROM usage u WHERE u.account_id = :account_id);
 
--- name: watching_accounts
-SELECT a.account_id, a.name, a.created_at, EXISTS (SELECT 1 FROM runs r WHERE r.account_id = a.account_id) AS has_runs,
-    EXISTS (SELECT 1 FROM api_keys k WHERE k.account_id = a.account_id) AS has_keys
-FROM accounts a WHERE a.plan = 'watch' AND a.account_id > :after ORDER BY a.account_id LIMIT :limit;
+-- name: accounts_after
+SELECT a.account_id, a.name, a.created_at, a.plan,
+    EXISTS (SELECT 1 FROM runs r WHERE r.account_id = a.account_id) AS has_runs,
+    EXISTS (SELECT 1 FROM api_keys k WHERE k.account_id = a.account_id) AS has_keys,
+    EXISTS (SELECT 1 FROM accounts w WHERE w.name = :watching || a.name) AS is_watched
+FROM accounts a WHERE a.account_id > :after ORDER BY a.account_id LIMIT :limit;
 
 -- name: address_keys
 SELECT period, body FROM address_keys WHERE account_id = 0 AND period >= :since ORDER BY period DESC;
@@ -45,6 +47,9 @@ VALUES (:account_id, :key_id, :key_sha256, :plan, :label, :now);
 -- name: keys
 SELECT k.key_id, k.plan, k.label, k.created_at, k.revoked_at, a.name AS account
 FROM api_keys k JOIN accounts a USING (account_id) ORDER BY k.created_at, k.key_id;
+
+-- name: forget_keys
+DELETE FROM api_keys WHERE account_id = :account_id;
 
 -- name: revoke_key
 UPDATE api_keys SET revoked_at = coalesce(revoked_at, :now) WHERE key_id = :key_id;
@@ -70,24 +75,25 @@ UPDATE accounts SET last_run = last_run + 1 WHERE account_id = :account_id RETUR
 
 -- name: add_run
 INSERT INTO runs (account_id, run, run_id, adapter, job, status, seq, generation, generation_seq, attempt,
-    done_count, worked_ms, created_at, updated_at)
-VALUES (:account_id, :run, :run_id, :adapter, :job, 'running', 0, 1, 0, :attempt, 0, 0, :now, :now);
+    done_count, worked_ms, created_at, updated_at, kept_for_ms)
+VALUES (:account_id, :run, :run_id, :adapter, :job, 'running', 0, 1, 0, :attempt, 0, 0, :now, :now, :kept_for_ms);
 
 -- name: begin_attempt
 UPDATE runs SET attempt = :attempt, status = 'running', error = NULL, generation = :generation,
     generation_seq = :generation_seq, done_count = :done_count, worked_ms = :worked_ms, last_body = NULL,
     in_flight = :in_flight, restarted = :restarted, asks = 0, repeats = 0, repeated_ms = 0, base_seq = :base_seq,
-    updated_at = :now
+    updated_at = :now, kept_for_ms = :kept_for_ms
 WHERE account_id = :account_id AND run = :run;
 
 -- name: advance_run
 UPDATE runs SET seq = :seq, error = :error, job = :job, last_body = :last_body,
     in_flight = :in_flight, done_count = :done_count, worked_ms = :worked_ms, asks = :asks, repeats = :repeats,
-    repeated_ms = :repeated_ms, base_seq = NULL, updated_at = :now
+    repeated_ms = :repeated_ms, base_seq = NULL, updated_at = :now, kept_for_ms = :kept_for_ms
 WHERE account_id = :account_id AND run = :run;
 
 -- name: advance_adapter_run
-UPDATE runs SET seq = :seq, last_body = :last_body, last_commits = :last_commits, updated_at = :now
+UPDATE runs SET seq = :seq, last_body = :last_body, last_commits = :last_commits, updated_at = :now,
+    kept_for_ms = :kept_for_ms
 WHERE account_id = :account_id AND run = :run;
 
 -- name: set_status
@@ -105,19 +111,22 @@ WHERE account_id = :account_id AND run = :run;
 -- name: revive_run
 UPDATE runs SET deleted_at = NULL, adapter = :adapter, job = :job, status = 'running', error = NULL, seq = 0,
     generation = generation + 1, generation_seq = 0, attempt = :attempt, done_count = 0, worked_ms = 0,
-    restarted = 0, asks = 0, repeats = 0, repeated_ms = 0, base_seq = NULL, created_at = :now, updated_at = :now
+    restarted = 0, asks = 0, repeats = 0, repeated_ms = 0, base_seq = NULL, created_at = :now, updated_at = :now,
+    kept_for_ms = :kept_for_ms
 WHERE account_id = :account_id AND run = :run;
 
 -- name: runs_with_status
-SELECT * FROM runs WHERE account_id = :account_id AND status = :status AND run < :before
+SELECT run, run_id, status, seq, updated_at FROM runs
+WHERE account_id = :account_id AND status = :status AND seq > generation_seq AND run_id != :asked
 ORDER BY run DESC LIMIT :limit;
 
 -- name: adapter_runs
 SELECT * FROM runs WHERE account_id = :account_id AND adapter = :adapter AND deleted_at IS NULL ORDER BY run;
 
 -- name: runs_since
-SELECT r.run_id, r.adapter, r.status, r.seq, r.created_at, r.updated_at, (SELECT count(*) FROM checkpoints c
-    WHERE c.account_id = r.account_id AND c.run = r.run AND c.saved_at >= :since AND c.thin = 0) AS kept
+SELECT r.run_id, r.adapter, r.status, r.seq, r.created_at, r.updated_at,
+    CASE WHEN r.created_at < :since THEN (SELECT count(*) FROM checkpoints c
+        WHERE c.account_id = r.account_id AND c.run = r.run AND c.saved_at >= :since AND c.thin = 0) ELSE r.seq END AS kept
 FROM runs r WHERE r.account_id = :account_id AND r.updated_at >= :since AND r.deleted_at IS NULL;
 
 -- name: add_attempt
@@ -133,8 +142,9 @@ WHERE account_id = :account_id AND run = :run AND attempt = :attempt;
 -- name: forget_attempts
 DELETE FROM attempts WHERE account_id = :account_id AND run = :run AND attempt <= :through;
 
--- name: forget_attempts_before
-DELETE FROM attempts WHERE account_id = :account_id AND run = :run AND started_at < :before;
+-- name: forget_old_attempts
+DELETE FROM attempts WHERE account_id = :account_id AND run = :run AND attempt IN (SELECT attempt FROM attempts
+    WHERE account_id = :account_id AND run = :run AND started_at < :before LIMIT :limit);
 
 -- name: attempt
 SELECT * FROM attempts WHERE account_id = :account_id AND run = :run AND attempt = :attempt;
@@ -164,10 +174,12 @@ ON CONFLICT (account_id, run, item) DO UPDATE SET attempt = :attempt, asked_at =
 RETURNING first;
 
 -- name: clear_asked
-DELETE FROM asked WHERE account_id = :account_id AND run = :run;
+DELETE FROM asked WHERE account_id = :account_id AND run = :run AND item IN
+    (SELECT item FROM asked WHERE account_id = :account_id AND run = :run LIMIT :limit);
 
--- name: forget_asked
-DELETE FROM asked WHERE account_id = :account_id AND run = :run AND asked_at < :before;
+-- name: forget_old_asked
+DELETE FROM asked WHERE account_id = :account_id AND run = :run AND item IN (SELECT item FROM asked
+    WHERE account_id = :account_id AND run = :run AND asked_at < :before LIMIT :limit);
 
 -- name: add_checkpoint
 INSERT INTO checkpoints (account_id, run, seq, lane, key, parent, step, attempt, bytes, saved_at, removed,
@@ -213,19 +225,25 @@ SELECT * FROM checkpoints WHERE account_id = :account_id AND run = :run AND lane
 ORDER BY key DESC LIMIT 1;
 
 -- name: checkpoint_rows
-SELECT r.run, r.run_id, r.status, r.updated_at, r.seq AS run_seq, c.seq, c.step, c.bytes, c.saved_at,
-    coalesce(l.name, '') AS lane
+SELECT r.run, r.run_id, r.status, r.updated_at, r.kept_for_ms, r.seq AS run_seq, c.seq, c.step, c.bytes, c.saved_at,
+    coalesce(l.name, '') AS lane, min(c.saved_at, r.updated_at) AS moment
 FROM checkpoints c JOIN runs r USING (account_id, run) LEFT JOIN lanes l USING (account_id, run, lane)
 WHERE c.account_id = :account_id AND c.run = :run AND c.seq < :before AND c.thin = 0 ORDER BY c.seq DESC LIMIT :limit;
 
--- name: all_checkpoint_rows
-SELECT * FROM (
-    SELECT r.run, r.run_id, r.status, r.updated_at, r.seq AS run_seq, c.seq, c.step, c.bytes, c.saved_at,
-        coalesce(l.name, '') AS lane, row_number() OVER (PARTITION BY c.run ORDER BY c.seq DESC) AS place
-    FROM checkpoints c JOIN runs r USING (account_id, run) LEFT JOIN lanes l USING (account_id, run, lane)
-    WHERE c.account_id = :account_id AND c.thin = 0 AND (NOT :unfinished OR r.status <> 'finished')
-) WHERE place <= :of_each AND (saved_at, run, seq) < (:saved_at, :run, :before)
-ORDER BY saved_at DESC, run DESC, seq DESC LIMIT :limit;
+-- name: recent_runs
+SELECT run, updated_at FROM runs
+WHERE account_id = :account_id AND deleted_at IS NULL AND (NOT :unfinished OR status <> 'finished')
+ORDER BY updated_at DESC, run DESC LIMIT :limit OFFSET :offset;
+
+-- name: newest_checkpoint_rows
+SELECT r.run, r.run_id, r.status, r.updated_at, r.kept_for_ms, r.seq AS run_seq, c.seq, c.step, c.bytes, c.saved_at,
+    coalesce(l.name, '') AS lane, min(c.saved_at, r.updated_at) AS moment
+FROM json_each(:runs) asked CROSS JOIN runs r ON r.account_id = :account_id AND r.run = asked.value
+CROSS JOIN checkpoints c ON c.account_id = r.account_id AND c.run = r.run AND c.seq IN (
+    SELECT n.seq FROM checkpoints n WHERE n.account_id = r.account_id AND n.run = r.run AND n.thin = 0
+    ORDER BY n.seq DESC LIMIT :of_each)
+LEFT JOIN lanes l ON l.account_id = c.account_id AND l.run = c.run AND l.lane = c.lane
+WHERE (min(c.saved_at, r.updated_at), c.run, c.seq) < (:moment, :run, :before);
 
 -- name: checkpoint_counts
 SELECT count(*) AS count, min(saved_at) AS oldest, max(saved_at) AS newest
@@ -286,14 +304,15 @@ SELECT * FROM checkpoints WHERE account_id = :account_id AND run = :run ORDER BY
 -- name: delete_checkpoint
 DELETE FROM checkpoints WHERE account_id = :account_id AND run = :run AND seq = :seq;
 
--- name: forget_checkpoints_before
-DELETE FROM checkpoints WHERE account_id = :account_id AND run = :run AND saved_at < :before;
+-- name: forget_old_checkpoints
+DELETE FROM checkpoints WHERE rowid IN (SELECT rowid FROM checkpoints
+    WHERE account_id = :account_id AND run = :run AND saved_at < :before LIMIT :limit);
 
 -- name: evict_checkpoints
 DELETE FROM checkpoints WHERE account_id = :account_id AND run = :run AND seq <= :through AND key IS NULL;
 
 -- name: runs_after
-SELECT r.account_id, r.run, r.run_id, r.status, r.updated_at, r.deleted_at, a.name AS account, a.plan
+SELECT r.account_id, r.run, r.run_id, r.status, r.updated_at, r.deleted_at, r.kept_for_ms, a.name AS account, a.plan
 FROM runs r JOIN accounts a USING (account_id)
 WHERE (r.account_id, r.run) > (:account_id, :run) ORDER BY r.account_id, r.run LIMIT :limit;
 
@@ -377,18 +396,18 @@ SELECT account_id, :target, lane, key, n, body FROM writes WHERE account_id = :a
 
 -- name: copy_done
 INSERT INTO done (account_id, run, item, n, attempt)
-SELECT account_id, :target, item, n, attempt FROM done WHERE account_id = :account_id AND run = :run;
+SELECT account_id, :target, item, n, :attempt FROM done WHERE account_id = :account_id AND run = :run;
 
 -- name: copy_progress
-UPDATE runs SET (seq, status, error, generation, generation_seq, done_count, worked_ms)
-    = (SELECT seq, status, error, generation, generation_seq, done_count, worked_ms FROM runs
+UPDATE runs SET (seq, status, error, in_flight, generation_seq, done_count, worked_ms)
+    = (SELECT seq, status, error, in_flight, generation_seq, done_count, worked_ms FROM runs
        WHERE account_id = :account_id AND run = :run)
 WHERE account_id = :account_id AND run = :target;
 
 -- name: copy_checkpoints
 INSERT INTO checkpoints (account_id, run, seq, lane, key, parent, step, attempt, bytes, saved_at, removed, metadata,
     body, thin)
-SELECT account_id, :target, seq, lane, key, parent, step, attempt, bytes, saved_at, removed, metadata, body, thin
+SELECT account_id, :target, seq, lane, key, parent, step, :attempt, bytes, saved_at, removed, metadata, body, thin
 FROM checkpoints WHERE account_id = :account_id AND run = :run;
 
 -- name: add_done
@@ -403,31 +422,37 @@ WHERE account_id = :account_id AND run = :run AND item IN (SELECT value FROM jso
 SELECT item, n FROM done WHERE account_id = :account_id AND run = :run AND n >= :from_n ORDER BY n LIMIT :limit;
 
 -- name: clear_done
-DELETE FROM done WHERE account_id = :account_id AND run = :run;
+DELETE FROM done WHERE account_id = :account_id AND run = :run AND item IN
+    (SELECT item FROM done WHERE account_id = :account_id AND run = :run LIMIT :limit);
 
 -- name: clear_checkpoints
-DELETE FROM checkpoints WHERE account_id = :account_id AND run = :run;
+DELETE FROM checkpoints WHERE rowid IN
+    (SELECT rowid FROM checkpoints WHERE account_id = :account_id AND run = :run LIMIT :limit);
 
 -- name: clear_writes
-DELETE FROM writes WHERE account_id = :account_id AND run = :run;
+DELETE FROM writes WHERE account_id = :account_id AND run = :run AND (lane, key, n) IN
+    (SELECT lane, key, n FROM writes WHERE account_id = :account_id AND run = :run LIMIT :limit);
 
 -- name: clear_parts
-DELETE FROM parts WHERE account_id = :account_id AND run = :run;
+DELETE FROM parts WHERE rowid IN
+    (SELECT rowid FROM parts WHERE account_id = :account_id AND run = :run LIMIT :limit);
 
 -- name: clear_lanes
-DELETE FROM lanes WHERE account_id = :account_id AND run = :run;
+DELETE FROM lanes WHERE account_id = :account_id AND run = :run AND lane IN
+    (SELECT lane FROM lanes WHERE account_id = :account_id AND run = :run LIMIT :limit);
 
 -- name: clear_attempts
-DELETE FROM attempts WHERE account_id = :account_id AND run = :run;
+DELETE FROM attempts WHERE account_id = :account_id AND run = :run AND attempt IN
+    (SELECT attempt FROM attempts WHERE account_id = :account_id AND run = :run LIMIT :limit);
 
 -- name: replay
-SELECT p.operation, p.body, p.run, p.number FROM replays p JOIN runs r USING (account_id, run)
-WHERE p.account_id = :account_id AND p.idempotency_key = :idempotency_key AND p.answered_at >= :since
-    AND r.generation = p.generation AND r.deleted_at IS NULL;
+SELECT body, run, number, generation, attempt, bytes FROM replays
+WHERE account_id = :account_id AND idempotency_key = :idempotency_key AND answered_at >= :since;
 
 -- name: add_replay
-INSERT OR REPLACE INTO replays (account_id, idempotency_key, operation, body, run, number, answered_at, generation)
-SELECT :account_id, :idempotency_key, :operation, :body, :run, :number, :now, generation
+INSERT OR REPLACE INTO replays (account_id, idempotency_key, operation, body, run, number, answered_at, generation,
+    attempt, bytes)
+SELECT :account_id, :idempotency_key, :operation, :body, :run, :number, :now, generation, attempt, :bytes
 FROM runs WHERE account_id = :account_id AND run = :run;
 
 -- name: forget_replays

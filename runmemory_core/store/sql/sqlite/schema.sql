@@ -36,6 +36,7 @@ CREATE TABLE usage (
 -- The last four are about the attempt under way, for the weekly report: whether it followed a restart, steps reported,
 -- how many of them an earlier attempt had reported, and the time these took. Each save writes this row anyway.
 -- base_seq: the older checkpoint that the attempt under way was asked to go on from; NULL once it saved one.
+-- kept_for_ms: the term that the client of an embedded store gave which wrote the run last; NULL is the plan's.
 -- last_commits: hashes of the last commits to an adapter's run, the newest last.
 CREATE TABLE runs (
     account_id INTEGER NOT NULL,
@@ -62,6 +63,7 @@ CREATE TABLE runs (
     repeated_ms INTEGER NOT NULL DEFAULT 0,
     last_commits BLOB,
     base_seq INTEGER,
+    kept_for_ms INTEGER,
     PRIMARY KEY (account_id, run),
     UNIQUE (account_id, run_id)
 );
@@ -161,7 +163,8 @@ CREATE TABLE attempts (
     PRIMARY KEY (account_id, run, attempt)
 ) WITHOUT ROWID;
 
--- Answered calls by idempotency key, and the run's generation in which each was answered. The rowid is the order of arrival, so old ones are found without an index.
+-- Answered calls by idempotency key; generation and attempt are the run's of then. They outlive the run, so that a late
+-- repetition is known for one. The rowid is the order of arrival, so old ones are found without an index.
 CREATE TABLE replays (
     account_id INTEGER NOT NULL,
     idempotency_key TEXT NOT NULL,
@@ -171,6 +174,8 @@ CREATE TABLE replays (
     number INTEGER NOT NULL,
     answered_at INTEGER NOT NULL,
     generation INTEGER NOT NULL DEFAULT 0,
+    attempt INTEGER,
+    bytes INTEGER,
     PRIMARY KEY (account_id, idempotency_key)
 );
 
