@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Any
 
-from runmemory_core import InvalidRequest
+from runmemory_core import AccountRequired, Client, InvalidRequest
 from runmemory_langgraph._decoding import ClassName
 
 _CHOICES: dict[str, tuple[object, ...]] = {
@@ -40,6 +40,31 @@ def allowed(allow: Iterable[Any]) -> frozenset[type | ClassName]:
                 pointers={"/allow": "neither class nor pair"},
             )
     return frozenset(found)
+
+
+def check_place(client: Client, *, redact: object, watch: bool, previews: bool) -> None:
+    """Raise for options that do not fit where the client saves."""
+    if client.remote and not client.has_key and not watch:
+        raise AccountRequired(
+            f"{client.where} stores nothing without an API key, and the graph would start over after a "
+            "crash: pass api_key=, set RUNMEMORY_API_KEY, or only look with watch=True"
+        )
+    if client.remote and not redact:
+        raise InvalidRequest(
+            "redact=False is for embedded stores only: secrets must not leave this machine in clear",
+            pointers={"/redact": "must be true for a service"},
+        )
+    if previews and not watch:
+        raise InvalidRequest(
+            "local= and on_preview= belong to watch=True", pointers={"/watch": "must be true"}
+        )
+
+
+class Done:
+    """What is done already, for those who await it."""
+
+    def __await__(self) -> Generator[None]:
+        yield from ()
 
 
 def _is_name(entry: Any) -> bool:
