@@ -84,7 +84,8 @@ def copy_over(thread_id: str) -> None:
         lane = each.config["configurable"]["checkpoint_ns"]
         parent: Any = each.parent_config or {"configurable": {"thread_id": thread_id, "checkpoint_ns": lane}}
         saver.put(parent, each.checkpoint, each.metadata, each.checkpoint["channel_versions"])
-        for task_id, writes in groupby(each.pending_writes or (), key=itemgetter(0)):
+        results: list[Any] = each.pending_writes or []
+        for task_id, writes in groupby(results, key=itemgetter(0)):
             saver.put_writes(each.config, [(channel, value) for _, channel, value in writes], task_id)
 
 
