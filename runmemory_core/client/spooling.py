@@ -173,8 +173,12 @@ class SpooledStore(StoreClient):
         try:
             reply = self._keep(model, call)
         except StoreError as error:
-            if not tries:
-                return self._commit_there(model, call)  # it may be back by now
+            if not tries:  # it may be back by now
+                try:
+                    return self._commit_there(model, call)
+                except RunMemoryError as still:
+                    if not self._is_soft(still):
+                        raise
             raise type(error)(
                 f"{self._health.problem}; and what is saved cannot wait on this machine either: {error.detail}. "
                 "RUNMEMORY_SPOOL names another folder for it"

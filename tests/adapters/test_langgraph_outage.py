@@ -541,6 +541,10 @@ def test_a_spool_that_cannot_be_changed_is_no_reason_to_leave_a_service_that_ans
             StoreError, match=r"cannot be reached.*cannot wait.*RUNMEMORY_SPOOL names another"
         ):
             put(saver, {"x": "lost"}, at)
+        with pytest.raises(
+            StoreError, match=r"cannot be reached.*cannot wait.*RUNMEMORY_SPOOL names another"
+        ):
+            put(saver, {"x": "lost"}, at)
         place.start()
         at = put(saver, {"x": 2}, at)  # before it is time to ask the service again
         put(saver, {"x": 2}, {"configurable": {"thread_id": "other", "checkpoint_ns": ""}})
