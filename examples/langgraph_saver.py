@@ -2,6 +2,8 @@
 
 import tempfile
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, TypedDict
 
 from langgraph.checkpoint.memory import InMemorySaver
@@ -72,5 +74,28 @@ def saver_of(thread: Any) -> Any:
 graph = builder.compile(checkpointer=saver_of(config))
 # [end:moving]
 graph.invoke({"step": 0}, config)
+
+
+# [start:copying]
+def copy_over(thread_id: str) -> None:
+    """Copy a thread of the other saver to Run Memory."""
+    found: Any = other_saver.list({"configurable": {"thread_id": thread_id}})
+    for each in sorted(found, key=lambda each: each.checkpoint["id"]):
+        lane = each.config["configurable"]["checkpoint_ns"]
+        parent: Any = each.parent_config or {"configurable": {"thread_id": thread_id, "checkpoint_ns": lane}}
+        saver.put(parent, each.checkpoint, each.metadata, each.checkpoint["channel_versions"])
+        results: list[Any] = each.pending_writes or []
+        for task_id, writes in groupby(results, key=itemgetter(0)):
+            saver.put_writes(each.config, [(channel, value) for _, channel, value in writes], task_id)
+
+
+# [end:copying]
+other_graph = builder.compile(checkpointer=other_saver, interrupt_after=["add"])
+other: Any = {"configurable": {"thread_id": "other"}}
+other_graph.invoke({"step": 0}, other)
+copy_over("other")
+copied = builder.compile(checkpointer=saver)
+assert copied.get_state(other) == other_graph.get_state(other)
+assert list(copied.get_state_history(other)) == list(other_graph.get_state_history(other))
 saver.close()
 folder.cleanup()

@@ -8,6 +8,7 @@ data there and must be neither redacted nor renamed.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -23,10 +24,12 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.serde.types import INTERRUPT
 from pydantic_core import from_json
 
-from runmemory_core import parts
+from runmemory_core import CredentialInName, InvalidRequest, parts
 from runmemory_core.model import LIMITS, Plan, RunStatus
+from runmemory_core.operations._fields import NAME_CHARACTERS
 from runmemory_core.operations.storage import Entry, TaskWrites
 from runmemory_core.policy.admission import run_state_too_large
+from runmemory_core.policy.redaction import contains_credential
 from runmemory_langgraph._encoding import Batch, Encoder
 from runmemory_langgraph._loading import Values
 
@@ -47,6 +50,29 @@ def place_of(config: RunnableConfig) -> tuple[str, str, str | None]:
         str(configurable.get("checkpoint_ns") or ""),
         None if checkpoint_id is None else str(checkpoint_id),
     )
+
+
+@lru_cache(maxsize=1_000)
+def checked(thread_id: str) -> str:
+    """A thread_id that may name a run; raises `InvalidRequest` or `CredentialInName` in LangGraph's words."""
+    if not 0 < len(thread_id) <= NAME_CHARACTERS:
+        raise InvalidRequest(
+            f"thread_id has {len(thread_id):,} characters; it takes 1 to {NAME_CHARACTERS}",
+            pointers={"/thread_id": "length"},
+        )
+    if contains_credential(thread_id):
+        raise CredentialInName(
+            "thread_id contains what looks like a credential, and it is shown in lists and logs: use another, such as "
+            "a hash of it",
+            pointers={"/thread_id": "holds a credential"},
+        )
+    return thread_id
+
+
+def checked_place_of(config: RunnableConfig) -> tuple[str, str, str | None]:
+    """`place_of` a config whose thread_id may name a run."""
+    run_id, lane, key = place_of(config)
+    return checked(run_id), lane, key
 
 
 def config_of(thread_id: str, checkpoint_ns: str, checkpoint_id: str) -> RunnableConfig:

@@ -10,7 +10,16 @@ from __future__ import annotations
 import asyncio
 import copy
 import random
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from datetime import timedelta
 from os import PathLike
 from typing import Any, Literal, Self, cast
@@ -28,7 +37,7 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.types import ERROR, INTERRUPT
 
-from runmemory_core import AccountRequired, Client, InvalidRequest
+from runmemory_core import AccountRequired, Client
 from runmemory_core.client import StoreClient
 from runmemory_core.client.spooling import Health, SpooledStore
 from runmemory_core.model import MIB
@@ -38,7 +47,8 @@ from runmemory_langgraph import _mapping
 from runmemory_langgraph._decoding import ClassName, Packed
 from runmemory_langgraph._encoding import Encoder, OnRedact, metadata_value
 from runmemory_langgraph._loading import Reading, Restore, Values
-from runmemory_langgraph._outbox import Outbox
+from runmemory_langgraph._options import Done, allowed, check_choices, check_place
+from runmemory_langgraph._outbox import Outbox, is_final
 from runmemory_langgraph._remembering import Remembered
 from runmemory_langgraph._threads import DELIBERATE, Threads
 
@@ -88,25 +98,16 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
         on_preview: Callable[[WouldSave], object] | None = None,
     ) -> None:
         super().__init__(serde=serde)
+        check_choices(redact=redact, on_error=on_error, on_conflict=on_conflict)
+        self._allow = allowed(allow)
         self._owns_client = client is None
         self._client = client or Client(
             url, api_key=api_key, keep=keep, expire_after=expire_after, timeout_seconds=timeout_seconds
         )
-        if self._client.remote and not self._client.has_key and not watch:
-            raise AccountRequired(
-                f"{self._client.where} stores nothing without an API key, and the graph would start over after a "
-                "crash: pass api_key=, set RUNMEMORY_API_KEY, or only look with watch=True"
-            )
-        if self._client.remote and not redact:
-            raise InvalidRequest(
-                "redact=False is for embedded stores only: secrets must not leave this machine in clear",
-                pointers={"/redact": "must be true for a service"},
-            )
-        if (local is not None or on_preview is not None) and not watch:
-            raise InvalidRequest(
-                "local= and on_preview= belong to watch=True", pointers={"/watch": "must be true"}
-            )
-        self._allow = frozenset(allow)
+        check_place(
+            self._client, redact=redact, watch=watch, previews=local is not None or on_preview is not None
+        )
+        self._watches = watch
         self._restore = restore
         self._linear = on_conflict == "raise"
         self._store: StoreClient = StoreClient(self._client, redacted=True)
@@ -122,9 +123,18 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
         """The saver for a URL or file, usable as it is, in ``with`` and in ``async with``."""
         return cls(conn_string, **options)
 
-    def setup(self) -> None:
-        """Check that the store answers and accepts the key. Calling it is optional and may be repeated."""
-        self._client.usage_and_upgrade()
+    def setup(self) -> Awaitable[None]:
+        """Check that the store answers and takes what the key saves. Calling it is optional and may be repeated.
+
+        It is done on return; ``await saver.setup()`` works as well, for programs that come from an async saver.
+        """
+        reply = self._client.usage_and_upgrade()
+        if reply.mode == "watch" and not self._watches:
+            raise AccountRequired(
+                f"the API key is of plan {reply.plan}, for which {self._client.where} stores nothing, and the graph "
+                "would start over after a crash: use a key of an acting plan, or only look with watch=True"
+            )
+        return Done()
 
     @property
     def health(self) -> Health:
@@ -133,11 +143,13 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
 
     def close(self) -> None:
         """Release the connection; a client that was passed in stays open."""
-        self._outbox.close()
-        if isinstance(self._store, SpooledStore):
-            self._store.close()
-        if self._owns_client:
-            self._client.close()
+        try:
+            self._outbox.close()
+        finally:
+            if isinstance(self._store, SpooledStore):
+                self._store.close()
+            if self._owns_client:
+                self._client.close()
 
     def __enter__(self) -> Self:
         return self
@@ -167,7 +179,7 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """The checkpoint of a config, the latest without checkpoint_id; raises `CheckpointGone` for an evicted one."""
-        run_id, lane, key = _mapping.place_of(config)
+        run_id, lane, key = _mapping.checked_place_of(config)
         if self._threads.is_new(config):
             return None
         self._outbox.flush(run_id)
@@ -205,9 +217,11 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
         self, config: RunnableConfig | None, wanted: Mapping[str, Any] | None, before: RunnableConfig | None
     ) -> dict[str, Any]:
         query: dict[str, Any] = {"adapter": ADAPTER}
-        self._outbox.flush()
-        if config is not None:
-            run_id, lane, key = _mapping.place_of(config)
+        if config is None:
+            self._outbox.flush()
+        else:
+            run_id, lane, key = _mapping.checked_place_of(config)
+            self._outbox.flush(run_id)
             query |= {"run_id": run_id, "key": key}
             if "checkpoint_ns" in config.get("configurable", {}):
                 query["lane"] = lane
@@ -264,7 +278,7 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
     ) -> RunnableConfig:
         """Store a checkpoint; on return it is on disk: the service's, or this machine's while that is away."""
         del new_versions  # every value is at hand, and parts find out what is new
-        run_id, lane, parent = _mapping.place_of(config)
+        run_id, lane, parent = _mapping.checked_place_of(config)
         restart = self._threads.note_put(
             run_id, lane, checkpoint["id"], parent=parent, source=metadata.get("source", "")
         )
@@ -297,7 +311,7 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
         """
         if not writes:
             return
-        run_id, _, key = _mapping.place_of(config)
+        run_id, _, key = _mapping.checked_place_of(config)
         channels = {channel for channel, _ in writes}
         if key is not None and channels & _HALTING:
             self._threads.note_halt(run_id, key, asks=INTERRUPT in channels)
@@ -336,11 +350,17 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
 
     def delete_thread(self, thread_id: str) -> None:
         """Delete a thread with everything in it; late writes to it are refused for 7 days."""
-        self._outbox.flush(str(thread_id))
-        self._encoder.forget(str(thread_id))
-        self._loaded.forget(str(thread_id))
-        self._threads.forget(str(thread_id))
-        self._store.delete_run(str(thread_id))
+        run_id = _mapping.checked(str(thread_id))
+        try:
+            self._outbox.flush(run_id)
+        except Exception as error:
+            # What is refused for good is no reason to keep the rest.
+            if not is_final(error):
+                raise
+        self._encoder.forget(run_id)
+        self._loaded.forget(run_id)
+        self._threads.forget(run_id)
+        self._store.delete_run(run_id)
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints that LangGraph runs of these ids made."""
@@ -350,8 +370,9 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy a thread whole to a new thread_id."""
-        self._outbox.flush(str(source_thread_id))
-        self._store.copy_run(str(source_thread_id), target_run_id=str(target_thread_id))
+        source, target = (_mapping.checked(str(name)) for name in (source_thread_id, target_thread_id))
+        self._outbox.flush(source)
+        self._store.copy_run(source, target_run_id=target)
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Keep each namespace's latest checkpoint and the ancestors its delta channels need, or ``delete`` all."""

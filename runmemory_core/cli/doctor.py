@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import logging
 import platform
+import re
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
@@ -14,7 +16,7 @@ from runmemory_core import __version__
 from runmemory_core.cli import output
 from runmemory_core.client import Client
 from runmemory_core.client._connect import spool_folder
-from runmemory_core.client._spooled import waiting
+from runmemory_core.client._spool_files import key_of, waiting_in
 from runmemory_core.errors import RunMemoryError
 from runmemory_core.model import DAY_MS
 from runmemory_core.policy.times import rfc3339
@@ -28,6 +30,7 @@ _EXTRAS = {
     "mcp": ("mcp",),
     "langgraph": ("langgraph",),
 }
+_LEAST = {"langgraph": ("langgraph-checkpoint", (4, 3))}
 
 
 class Finding(NamedTuple):
@@ -57,19 +60,30 @@ def _surroundings() -> Iterator[Finding]:
     for extra, modules in _EXTRAS.items():
         missing = [module for module in modules if find_spec(module) is None]
         absent = f'not installed: pip install "runmemory[{extra}]"'
-        yield Finding(f"extra {extra}", None, absent if missing else "installed")
+        yield Finding(f"extra {extra}", None, absent if missing else _old(extra) or "installed")
     yield Finding("environment", None, ", ".join(variables()) or "no RUNMEMORY_ variable is set")
+
+
+def _old(extra: str) -> str | None:
+    """What is too old for an extra; others may have installed it."""
+    if extra not in _LEAST:
+        return None
+    package, least = _LEAST[extra]
+    try:
+        found = version(package)
+    except PackageNotFoundError:
+        found = "0 (unknown)"
+    if tuple(map(int, re.findall(r"\d+", found)[: len(least)])) >= least:
+        return None
+    needed = ".".join(map(str, least))
+    return f'{package} {found} is too old, {needed} is needed: pip install -U "runmemory[{extra}]"'
 
 
 def _waiting() -> Iterator[Finding]:
     """What adapters could not send to a service, file by file: never what is in it."""
     for path in sorted(spool_folder().glob("*.db")):
         try:
-            store = open_store(f"sqlite:///{path}")
-            try:
-                runs, checkpoints, since = store.read(waiting)
-            finally:
-                store.close()
+            runs, checkpoints, since = waiting_in(path)
         except RunMemoryError as error:
             yield Finding("waiting", False, f"{path}: {error.detail}")
             continue
@@ -79,7 +93,9 @@ def _waiting() -> Iterator[Finding]:
                 "waiting",
                 None,
                 f"{path}: {checkpoints:,} checkpoints of {runs:,} runs since {output.second(rfc3339(since))} UTC "
-                f"({days:,} days): the next program sends them that saves with the same URL and key",
+                f"({days:,} days): the next program sends them that saves to the same URL with the same key, "
+                f"{key_of(path)} in the lists of keys; if another key of its account replaced it, set "
+                f"RUNMEMORY_PREVIOUS_KEY_ID={key_of(path)} beside RUNMEMORY_API_KEY",
             )
 
 

@@ -9,15 +9,15 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from runmemory_core.cli import output
 from runmemory_core.client._connect import default_url, file_url, own_file
 from runmemory_core.engine.keys import issue_key, list_keys, revoke_key
 from runmemory_core.engine.sweeping import sweep_all
-from runmemory_core.errors import InvalidRequest
+from runmemory_core.errors import InvalidRequest, NotFound
 from runmemory_core.model import DAY_MS, HOSTED_URL, LIMITS, Limits, Plan
-from runmemory_core.policy.secret_formats import masked_url
 from runmemory_core.policy.times import rfc3339
 from runmemory_core.service.keys import digest, id_of, new_key
 from runmemory_core.service.settings import Settings, from_environment, variables
@@ -71,12 +71,15 @@ def issue(chosen: argparse.Namespace) -> None:
     settings = _settings(chosen)
     key, plan = new_key(), Plan(chosen.plan)
     made = {"key_id": id_of(key), "account": chosen.account, "label": chosen.label}
-    with _opened(settings) as store:
+    with _opened(settings, creates=True) as store:
         store.transact(partial(issue_key, key_sha256=digest(key), plan=plan, now_ms=wall_clock_ms(), **made))
+        where = store.where
     if chosen.json:
         output.data({"key": key, "plan": plan.value, **made})
         return
-    output.line(f"API key {made['key_id']} of account {chosen.account}, plan {plan.value}, shown only now:\n")
+    output.line(
+        f"API key {made['key_id']} of account {chosen.account}, plan {plan.value}, in {where}, shown only now:\n"
+    )
     output.line(f"export RUNMEMORY_URL={chosen.url or settings.public_url or _listening(settings)}")
     output.line(f"export RUNMEMORY_API_KEY={key}")
 
@@ -92,13 +95,14 @@ def list_all(chosen: argparse.Namespace) -> None:
     settings = _settings(chosen)
     with _opened(settings) as store:
         listed = [_shown(row) for row in store.read(list_keys)]
+        where = store.where
     if chosen.json:
         output.data({"keys": listed})
     elif listed:
         columns = ("id", "account", "plan", "label", "made at (UTC)", "revoked at (UTC)")
-        output.table(f"API keys in {masked_url(settings.database)}", columns, map(_row, listed))
+        output.table(f"API keys in {where}", columns, map(_row, listed))
     else:
-        output.line(f"No API keys in {masked_url(settings.database)}.")
+        output.line(f"No API keys in {where}.")
 
 
 def _shown(row: Any) -> dict[str, Any]:
@@ -158,7 +162,13 @@ def _settings(
 
 
 @contextmanager
-def _opened(settings: Settings) -> Generator[Store]:
+def _opened(settings: Settings, *, creates: bool = False) -> Generator[Store]:
+    """The database, which must be there already unless the command ``creates`` it: a typing error makes no file."""
+    path = Path(settings.database.removeprefix("sqlite:///"))
+    if settings.database.startswith("sqlite:///") and not creates and not path.exists():
+        raise NotFound(
+            f"there is no database at {path.absolute()}: name the one that the service keeps, or issue a key"
+        )
     store = open_store(settings.database)
     try:
         yield store

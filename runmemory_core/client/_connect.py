@@ -165,13 +165,33 @@ def own_file() -> Path:
 
 def spool_file(where: Target) -> Path:
     """Where writes for a service wait while it is away: a file for each URL and key, so that accounts never mix."""
-    name = sha256(f"{where.url}\0{where.api_key or ''}".encode()).hexdigest()[:24]
-    return spool_folder() / f"{name}.db"
+    return _spool_of(where, key_id(where.api_key or ""))
+
+
+def previous_spool_file(where: Target) -> Path | None:
+    """The file of the key that the one in use replaced, as ``RUNMEMORY_PREVIOUS_KEY_ID`` says.
+
+    It says so of ``RUNMEMORY_API_KEY``: a program may use keys of other accounts beside.
+    """
+    previous = os.environ.get("RUNMEMORY_PREVIOUS_KEY_ID", "").strip()
+    if not re.fullmatch("[0-9a-f]+", previous) or where.api_key != os.environ.get("RUNMEMORY_API_KEY"):
+        return None
+    return _spool_of(where, previous)
+
+
+def _spool_of(where: Target, key: str) -> Path:
+    return spool_folder() / f"{sha256(where.url.encode()).hexdigest()[:16]}-{key}.db"
+
+
+def key_id(api_key: str) -> str:
+    """The name of a key in the service's lists, which tells nothing about the key."""
+    return sha256(api_key.encode()).hexdigest()[:10]
 
 
 def spool_folder() -> Path:
-    """Where the files lie in which writes wait for services."""
-    return own_file().with_name("spool")
+    """Where the files lie in which writes wait for services; ``RUNMEMORY_SPOOL`` names another folder."""
+    named = os.environ.get("RUNMEMORY_SPOOL")
+    return Path(named).expanduser() if named else own_file().with_name("spool")
 
 
 @cache

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from runmemory_core.client._calls import ReplyModel, make_call, read_reply
-from runmemory_core.client._connect import connect, spool_file, target
+from runmemory_core.client._connect import connect, previous_spool_file, spool_file, target
 from runmemory_core.client._run import Run
 from runmemory_core.errors import InvalidRequest
 from runmemory_core.model import RunStatus
@@ -86,6 +86,11 @@ class Client:
     def spool_file(self) -> Path:
         """Where adapters let writes wait while the service is away."""
         return spool_file(self._target)
+
+    @property
+    def previous_spool_file(self) -> Path | None:
+        """Where they waited under the key that this client's replaced; None where nothing says so."""
+        return previous_spool_file(self._target)
 
     @property
     def store(self) -> StoreClient:

@@ -2,7 +2,8 @@
 
 The spool is an embedded store of Run Memory. It takes the very calls that the service would have taken, answers
 reads of what it holds, is safe after a crash and shared by processes; nothing but the way back is written here.
-There is one for each URL and key. One process at a time sends what waits, run by run and in order.
+There is one for each URL and key, and an older one where the key replaced another of the account. One process at a
+time sends what waits, run by run and in order.
 
 Belongs here: when to spool, and the way back. Does not belong here: retries of one call (`transports.retries`).
 """
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from runmemory_core.client._both import Both
 from runmemory_core.client._calls import ReplyModel, make_call, read_reply
 from runmemory_core.client._file_lock import locked
+from runmemory_core.client._spool_files import leave, tell_of_others
 from runmemory_core.client._spooled import (
     SpooledRun,
     forget,
@@ -45,6 +47,8 @@ from runmemory_core.operations.storage import CommitReply, CountReply, Entry, Fe
 from runmemory_core.store._forks import around_forks
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from runmemory_core.store import Store
 
 logger = logging.getLogger("runmemory")
@@ -84,20 +88,33 @@ class SpooledStore(StoreClient):
     """
 
     def __init__(
-        self, client: Client, *, pause_seconds: float = FIRST_PAUSE_SECONDS, limit_bytes: int = SPOOL_BYTES
+        self,
+        client: Client,
+        *,
+        pause_seconds: float = FIRST_PAUSE_SECONDS,
+        limit_bytes: int = SPOOL_BYTES,
+        path: Path | None = None,
     ) -> None:
         super().__init__(client)
-        self._path = client.spool_file
+        self._path = path or client.spool_file
+        self._older: SpooledStore | None = None
+        if path is None:
+            previous = client.previous_spool_file
+            if previous is not None and previous != self._path:
+                self._older = SpooledStore(client, path=previous)
+            tell_of_others(self._path, *([previous] if previous else ()))
         self._limit_bytes = limit_bytes
         self._first_pause = self._pause = pause_seconds
         self._retry_at = 0.0
         self._unlock()
         self._health = Health(spool=str(self._path))
-        self._accepted = False
+        self._accepted = self._stored = self._told = False
         self._opened: Store | None = None
         self._prune_at = limit_bytes
         self._warned_day = ""
         self._refused: dict[str, RunMemoryError] = {}
+        self._sent: dict[str, SpooledRun] = {}
+        """Runs that could not be removed after they were sent, as they were then."""
         self._pruned: set[str] = set()
         self._keeps = 0
         self._may_hold = True
@@ -107,7 +124,7 @@ class SpooledStore(StoreClient):
     @property
     def health(self) -> Health:
         """How saving goes at this moment."""
-        waiting = 0
+        waiting = 0 if self._older is None else self._older.health.spooled_checkpoints
         if (store := self._spool(create=False)) is not None:
             runs = store.read(run_ids)
             waiting = sum(len(store.read(partial(read_run, run_id=run_id)).puts) for run_id in runs)
@@ -118,6 +135,8 @@ class SpooledStore(StoreClient):
         if self._closed:
             return
         self._closed = True
+        if self._older is not None:
+            self._older.close()
         try:
             self._replay(wait=False)
         except RunMemoryError as error:
@@ -126,6 +145,7 @@ class SpooledStore(StoreClient):
             )
         if self._opened is not None:
             self._opened.close()
+        leave(self._path)
 
     def _ask(self, model: type[ReplyModel], name: str, arguments: Mapping[str, Any]) -> ReplyModel:
         call = make_call(name, arguments, remote=self._client.remote, redacts=False)
@@ -143,37 +163,57 @@ class SpooledStore(StoreClient):
                 raise
         reply = self._reach(model, call)
         if name == "delete_run":
-            self._forget(arguments["run_id"])
+            self._drop(arguments["run_id"])
         return reply
 
     # --- writing ----------------------------------------------------------------------------------------
 
     def _commit(self, model: type[ReplyModel], call: Call) -> ReplyModel:
-        if self._may_try():
+        tries = self._may_try()
+        if tries:
             try:
-                self._replay(wait=False)
-                reply = self._reach(model, call)
+                return self._commit_there(model, call)
             except RunMemoryError as error:
                 if not self._is_soft(error):
                     raise
                 self._note_problem(error)
-            else:
-                self._note_usage(reply)
-                return reply
-        return self._keep(model, call)
+        try:
+            reply = self._keep(model, call)
+        except StoreError as error:
+            if not tries:  # it may be back by now
+                try:
+                    return self._commit_there(model, call)
+                except RunMemoryError as still:
+                    if not self._is_soft(still):
+                        raise
+            raise type(error)(
+                f"{self._health.problem}; and what is saved cannot wait on this machine either: {error.detail}. "
+                "RUNMEMORY_SPOOL names another folder for it"
+            ) from error
+        self._tell_of_waiting()
+        return reply
+
+    def _commit_there(self, model: type[ReplyModel], call: Call) -> ReplyModel:
+        self._replay(wait=False)
+        reply = self._reach(model, call)
+        self._note_usage(reply)
+        return reply
 
     def _is_soft(self, error: RunMemoryError) -> bool:
         """Whether a run should go on all the same. A key that worked before may be revoked in the middle of it."""
-        if isinstance(error, Unauthorized | AccountRequired):
+        if isinstance(error, AccountRequired):
+            return self._stored
+        if isinstance(error, Unauthorized):
             return self._accepted
         return isinstance(error, Unavailable | OverQuota | StoreError) or type(error) is RunMemoryError
 
     def _reach(self, model: type[ReplyModel], call: Call) -> ReplyModel:
         reply = self._client.send(model, call)
         self._accepted = True
+        self._stored = self._stored or model is CommitReply
         with self._state:
             self._retry_at, self._pause = 0.0, self._first_pause
-            recovered = self._health.problem is not None
+            recovered, self._told = self._told, False
             self._health = replace(self._health, problem=None)
         if recovered:
             logger.warning("runmemory: %s answers again", self._client.where)
@@ -192,14 +232,18 @@ class SpooledStore(StoreClient):
 
     def _note_problem(self, error: RunMemoryError) -> None:
         with self._state:
-            first = self._health.problem is None
             self._health = replace(self._health, problem=error.detail)
             self._retry_at = time.monotonic() + self._pause
             self._pause = min(LONGEST_PAUSE_SECONDS, self._pause * 2)
-        if first:
+
+    def _tell_of_waiting(self) -> None:
+        with self._state:
+            told, self._told = self._told, True
+            problem = self._health.problem
+        if not told and problem is not None:
             logger.warning(
                 "runmemory: %s. The run goes on: what it saves waits in %s and is sent when that is possible again",
-                error.detail.rstrip("."),
+                problem.rstrip("."),
                 self._path,
             )
 
@@ -288,6 +332,8 @@ class SpooledStore(StoreClient):
 
     def _replay(self, *, wait: bool) -> None:
         """Send what waits. Raises why not; `Unavailable` too while another process is at it and ``wait`` is off."""
+        if self._older is not None:
+            self._older._replay(wait=wait)  # noqa: SLF001 - of the same class
         # Reads always look: another process may have left something.
         store = self._spool(create=False) if self._may_hold or wait else None
         if store is None:
@@ -302,21 +348,27 @@ class SpooledStore(StoreClient):
             with self._state:
                 # What another thread kept in the meantime may have come too late for this round.
                 if keeps == self._keeps:
-                    self._may_hold = bool(self._refused)
+                    self._may_hold = bool(self._refused or self._sent)
 
     def _raise_refusal(self, run_id: str) -> None:
+        if self._older is not None:
+            self._older._raise_refusal(run_id)  # noqa: SLF001 - of the same class
         if (refusal := self._refused.get(run_id)) is not None:
             raise refusal
 
     def _replay_run(self, store: Store, run_id: str) -> None:
         sent: list[str] = []
+        lanes: set[str] = set()
         while True:
             run = store.read(partial(read_run, run_id=run_id))
             try:
-                for changes in run.commits():
+                for changes in run.commits() if run != self._sent.get(run_id) else ():
                     if (text := repr(changes)) not in sent:
-                        self._send(store, run, changes, first=not sent)
+                        # Only the first checkpoint of a lane can tell: those after it follow it.
+                        begun = {change["lane"] for change in changes if change["op"] == "put"} - lanes
+                        self._send(store, run, changes, tells_fork=bool(begun))
                         sent.append(text)
+                        lanes |= begun
             except RunDeleted as refusal:
                 logger.warning("runmemory: what waited for run %s is dropped: %s", run_id, refusal)
             except RunMemoryError as refusal:
@@ -328,10 +380,30 @@ class SpooledStore(StoreClient):
                 )
                 return
             # What came in the meantime is sent in another round.
-            if store.transact(partial(forget_if_same, run=run)):
+            if self._forget(store, run):
                 return
 
-    def _send(self, store: Store, run: SpooledRun, changes: list[dict[str, Any]], *, first: bool) -> None:
+    def _forget(self, store: Store, run: SpooledRun) -> bool:
+        """Remove a run that was sent; False when something was added to it since."""
+        try:
+            same = store.transact(partial(forget_if_same, run=run))
+        except StoreError as error:
+            # The service has it, which is what counts.
+            if self._sent.get(run.run_id) is None:
+                logger.warning(
+                    "runmemory: run %s is sent but stays in %s until that can be changed again: %s",
+                    run.run_id,
+                    self._path,
+                    error,
+                )
+            self._sent[run.run_id] = run
+            return True
+        self._sent.pop(run.run_id, None)
+        return same
+
+    def _send(
+        self, store: Store, run: SpooledRun, changes: list[dict[str, Any]], *, tells_fork: bool
+    ) -> None:
         texts: dict[str, str] = {}
         for _ in range(_ROUNDS):
             call = make_call(
@@ -346,12 +418,12 @@ class SpooledStore(StoreClient):
             texts |= store.read(partial(texts_of, run_id=run.run_id, addresses=reply.missing))
             if len(changes) > 1 and sum(map(len, texts.values())) > PIECE_CHARACTERS:
                 half = len(changes) // 2
-                self._send(store, run, changes[:half], first=first)
-                self._send(store, run, changes[half:], first=False)
+                self._send(store, run, changes[:half], tells_fork=tells_fork)
+                self._send(store, run, changes[half:], tells_fork=False)
                 return
         else:
             raise StoreError(f"{self._path} lacks parts that its own checkpoints need: it is damaged")
-        if first and reply.forks and run.run_id not in self._pruned:
+        if tells_fork and reply.forks and run.run_id not in self._pruned:
             self._health = replace(self._health, forks=self._health.forks + 1)
             logger.warning(
                 "runmemory: run %s went on elsewhere while the service was away; checkpoint %s is kept as a fork",
@@ -359,11 +431,14 @@ class SpooledStore(StoreClient):
                 reply.forks[0],
             )
 
-    def _forget(self, run_id: str) -> None:
+    def _drop(self, run_id: str) -> None:
         """Drop what waits for a run that was deleted, and what was said against it."""
+        if self._older is not None:
+            self._older._drop(run_id)  # noqa: SLF001 - of the same class
         if (store := self._spool(create=False)) is not None:
             store.transact(partial(forget, run_id=run_id))
         self._refused.pop(run_id, None)
+        self._sent.pop(run_id, None)
 
     # --- the spool itself -------------------------------------------------------------------------------
 

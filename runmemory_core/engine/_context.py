@@ -94,9 +94,10 @@ class Context:
     def require_acting(self, what: str) -> None:
         """Raise `AccountRequired` for a caller for whom nothing may be stored."""
         if self.caller.mode == "watch":
+            given = "without one" if self.caller.anonymous else f"with one of plan {self.caller.plan.value}"
             raise AccountRequired(
-                f"{what} needs an API key of an acting plan; without one Run Memory only previews: "
-                "set RUNMEMORY_API_KEY, or use the embedded store"
+                f"{what} needs an API key of an acting plan; {given} Run Memory only previews: "
+                "set RUNMEMORY_API_KEY to such a key, or use the embedded store"
             )
 
     def used(self) -> int:

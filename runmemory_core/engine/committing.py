@@ -93,7 +93,7 @@ def _answer(at: Context, reply: Reply) -> Reply:
     return reply | {"usage": at.usage()} if at.caller.limits.calls_a_day is not None else reply
 
 
-def _seqs_before(at: Context, run: Any, request: Commit, marks: Marks) -> dict[str, int] | None:
+def _seqs_before(at: Context, run: Any, request: Commit, marks: Marks) -> list[int] | None:
     """The seqs that a commit was answered which now comes again; None for one that is new, or whose puts are gone."""
     if (
         run is None
@@ -103,13 +103,13 @@ def _seqs_before(at: Context, run: Any, request: Commit, marks: Marks) -> dict[s
     ):
         return None
     ids = {"account_id": at.account_id, "run": run["run"]}
-    seqs: dict[str, int] = {}
+    seqs: list[int] = []
     for change in request.operations:
         if change.op == "put":
             row = at.tx.one("seq_by_key", **ids, name=change.lane, key=change.key)
             if row is None:
                 return None
-            seqs[change.key] = int(row["seq"])
+            seqs.append(int(row["seq"]))
     return seqs
 
 
@@ -204,7 +204,7 @@ def _heads(at: Context, run: Any, request: Commit) -> tuple[dict[str, str | None
 
 def _record(
     at: Context, run: Any, request: Commit, heads: dict[str, str | None], *, marks: Marks, sizes: Sizes
-) -> dict[str, int]:
+) -> list[int]:
     ids = {"account_id": at.account_id, "run": run["run"]}
     # What only a scrubbed value named is not kept.
     for address in named(request) & request.parts.keys():
@@ -219,7 +219,7 @@ def _record(
     lanes: dict[str, int] = {}
     evicted: dict[str, str] = {}
     results: dict[tuple[int, str], list[tuple[str, str]]] = {}
-    seqs: dict[str, int] = {}
+    seqs: list[int] = []
     seq, status = run["seq"], run["status"]
     for change in request.operations:
         lane = lanes.get(change.lane)
@@ -246,7 +246,7 @@ def _record(
                 next_seq=seq + 1,
                 is_new=head is None or change.key > head,
             )
-            seqs[change.key] = placed
+            seqs.append(placed)
             seq = max(seq, placed)
         status = change.status or status
     for (lane, key), added in results.items():

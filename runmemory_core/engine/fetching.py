@@ -29,6 +29,9 @@ def fetch(at: Context, call: Call) -> Reply:
     request = call.request
     assert isinstance(request, Fetch)
     run = at.run(request.run_id)
+    if run is None:
+        # Nothing could be kept of a run that would begin now: told before it does any work.
+        at.require_acting(f"fetching {request.run_id}, of which nothing is kept,")
     if run is not None and run["status"] == "expired" and request.key is not None:
         raise CheckpointGone(
             f"what run {request.run_id} kept expired at {rfc3339(run['deleted_at'])}: begin it anew without a "

@@ -94,14 +94,14 @@ def _answer_again(at: Context, run: Any, call: Call, request: SaveCheckpoint, re
     seq, attempt = recorded["number"], recorded["attempt"]
     kept = at.tx.one("checkpoint", account_id=at.account_id, run=recorded["run"], seq=seq)
     # A run that begins anew after its deletion counts from 1 again, but its attempts go on.
-    if kept is not None and attempt is not None and kept["attempt"] != attempt:
+    if kept is not None and kept["attempt"] != attempt:
         kept = None
     if kept is None:
         admission.check_begun_anew(
             request.run_id,
             deleted=run is None or run["deleted_at"] is not None or run["run"] != recorded["run"],
             anew=run is not None and run["generation"] != recorded["generation"],
-            attempt=attempt or 0,
+            attempt=attempt,
             current=run["attempt"] if run is not None else 0,
         )
     state = call.state or (_state_of(kept, "") if kept is not None else _state_of_size(recorded["bytes"]))
@@ -257,7 +257,7 @@ def _answer(
     run: int,
     seq: int,
     state: PreparedState,
-    attempt: int | None,
+    attempt: int,
     replayed: bool = False,
     notices: tuple[str, ...] = (),
 ) -> Reply:
@@ -272,10 +272,9 @@ def _answer(
     reply |= wording.removed(state.removed)
     if replayed:
         reply["replayed"] = True
-    if attempt is not None:
-        reply["attempt"] = attempt
-        if request.attempt is None and _was_resumed(at, run, attempt):
-            reply["unfenced"] = True
+    reply["attempt"] = attempt
+    if request.attempt is None and _was_resumed(at, run, attempt):
+        reply["unfenced"] = True
     return reply
 
 

@@ -160,11 +160,12 @@ class ClaimReply(Shown):
 class CommitReply(Shown):
     """``missing`` lists part addresses the service lacks; then nothing of the commit was recorded.
 
-    ``forks`` names the new checkpoints whose parent was not the latest of their lane; ``usage`` is there where
-    the calls of a day are limited; ``replayed`` says that the same commit was recorded before.
+    ``seqs`` holds the seq of each put, in their order. ``forks`` names the new checkpoints whose parent was not the
+    latest of their lane; ``usage`` is there where the calls of a day are limited; ``replayed`` says that the same
+    commit was recorded before.
     """
 
-    seqs: dict[str, int] = Field(default_factory=dict)
+    seqs: list[int] = Field(default_factory=list)
     forks: list[str] = Field(default_factory=list)
     usage: Usage | None = None
     missing: list[str] = Field(default_factory=list)

@@ -29,10 +29,11 @@ from runmemory_core.store import Store
 from runmemory_core.store.clock import wall_clock_ms
 
 _HTTP_WORDS = {
-    404: "there is nothing at this path; /openapi.json lists what there is",
+    404: "there is nothing at {path}; /openapi.json lists what there is",
     405: "this path answers another method, which the Allow header names",
 }
 
+_PATH_SHOWN = 200
 _FOR_ANY_PAGE = {"access-control-allow-origin": "*"}
 
 
@@ -114,7 +115,9 @@ async def _refuse_http(scope: Scope, send: Send, error: HTTPException) -> None:
         if scope["method"] == "OPTIONS":
             await preflight(send, dict(scope["headers"]), methods=b"OPTIONS")
             return
-    words = _HTTP_WORDS.get(error.status_code, error.detail)
+    words = _HTTP_WORDS.get(error.status_code, error.detail).replace(
+        "{path}", repr(scope["path"][:_PATH_SHOWN])
+    )
     await refuse_http(send, error.status_code, words, error.headers)
 
 

@@ -17,11 +17,22 @@ import pytest
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command, interrupt
 
-from runmemory_core import Client, InvalidRequest, OverQuota, RunMemoryError, Unauthorized, Unavailable
+from runmemory_core import (
+    AccountRequired,
+    Client,
+    InvalidRequest,
+    OverQuota,
+    RunMemoryError,
+    StoreError,
+    Unauthorized,
+    Unavailable,
+)
 from runmemory_core.client.spooling import SpooledStore
+from runmemory_core.service.keys import id_of
 from runmemory_langgraph import RunMemorySaver
 from tests.adapters.test_langgraph_graphs import CONFIG, Log, line
 from tests.adapters.test_langgraph_guards import noting
+from tests.adapters.test_langgraph_redaction import messages
 from tests.adapters.test_langgraph_saver import put, values_at
 from tests.service.serving import Plan, Service, new_key_in, running_service
 
@@ -148,11 +159,12 @@ def test_a_service_that_is_away_for_a_minute_of_a_run_misses_nothing_of_it(place
         assert line(again, steps, []).invoke(None, CONFIG) == {"log": steps}
 
 
-def test_a_service_that_was_never_there_is_told_before_any_node_has_run(place):
+def test_a_service_that_was_never_there_is_told_before_any_node_has_run(place, caplog):
     ran = []
     with place.saver() as saver, pytest.raises(Unavailable):
         line(saver, STEPS, ran).invoke({"log": []}, CONFIG)
     assert ran == []
+    assert messages(caplog) == []  # nothing waits, so nobody is told that it does
 
 
 def test_a_wrong_key_is_told_at_setup_and_before_any_node_has_run(place):
@@ -168,6 +180,23 @@ def test_a_wrong_key_is_told_at_setup_and_before_any_node_has_run(place):
             put(saver, {"x": 1})
         assert ran == []
         assert saver.health.ok
+
+
+def test_a_key_for_which_nothing_is_stored_is_told_at_setup_and_before_any_node_has_run(place):
+    place.start()
+    place.key = new_key_in(place.database, account="looks", plan=Plan.WATCH)
+    ran = []
+    with place.saver() as saver:
+        with pytest.raises(AccountRequired, match=r"the API key is of plan watch.*acting plan"):
+            saver.setup()
+        with pytest.raises(AccountRequired, match="with one of plan watch Run Memory only previews"):
+            line(saver, STEPS, ran).invoke({"log": []}, CONFIG)
+        with pytest.raises(AccountRequired):
+            put(saver, {"x": 1})
+        assert ran == []
+        assert saver.health.ok
+    with place.saver(watch=True) as saver:
+        saver.setup()
 
 
 def test_a_service_that_failed_is_left_alone_for_a_while(place, monkeypatch):
@@ -381,6 +410,57 @@ def test_a_run_that_went_on_elsewhere_is_kept_beside_as_a_fork(place, caplog):
     assert any("kept as a fork" in record.getMessage() for record in caplog.records)
 
 
+def test_what_a_killed_process_left_is_told_of_as_a_fork_when_another_machine_finished(
+    place, monkeypatch, tmp_path, caplog
+):
+    place.start()
+    script = CRASHING.format(pid=place._running.process.pid, url=place.url, key=place.key, steps=STEPS)
+    assert run_in_process(script).returncode == 9
+    place._running.process.wait()
+    place.start()
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setenv("XDG_DATA_HOME", str(tmp_path / "another-machine"))
+        with place.saver() as saver:
+            line(saver, STEPS, []).invoke(None, CONFIG, durability="sync")
+            assert saver.health.forks == 0
+    with place.saver() as saver:
+        assert line(saver, STEPS, []).get_state(CONFIG).values == {"log": STEPS}
+        assert saver.health.forks == 1
+    assert sum("kept as a fork" in record.getMessage() for record in caplog.records) == 1
+
+
+def test_what_waits_under_a_key_that_was_replaced_is_named_and_sent_with_the_new_one(
+    place, monkeypatch, caplog
+):
+    place.start()
+    with place.saver() as saver:
+        at = put(saver, {"x": 0})
+        place.kill()
+        put(saver, {"x": 1}, at)
+        old, old_file = id_of(place.key), saver.health.spool
+    place.key = new_key_in(place.database, account="a")
+    place.start()
+    with place.saver() as saver:
+        assert values_at(saver) == {"x": 0}
+    place.saver()  # by then it is known
+    told = [text for text in messages(caplog) if f"RUNMEMORY_PREVIOUS_KEY_ID={old}" in text]
+    assert len(told) == 1
+    assert f"{old_file} holds 1 checkpoints of 1 runs" in told[0]
+
+    monkeypatch.setenv("RUNMEMORY_PREVIOUS_KEY_ID", old)
+    monkeypatch.setenv("RUNMEMORY_API_KEY", new_key_in(place.database, account="another"))
+    with place.saver() as saver:
+        assert values_at(saver) == {"x": 0}  # the variable speaks of the key beside it only
+    monkeypatch.setenv("RUNMEMORY_API_KEY", place.key)
+    with place.saver() as saver:
+        assert saver.health.spooled_checkpoints == 1
+        assert values_at(saver) == {"x": 1}
+        assert saver.health.ok
+    monkeypatch.delenv("RUNMEMORY_PREVIOUS_KEY_ID")
+    with place.saver() as saver:
+        assert values_at(saver) == {"x": 1}
+
+
 def test_a_thread_deleted_in_the_meantime_stays_deleted(place):
     place.start()
     with place.saver() as saver:
@@ -538,6 +618,52 @@ def test_beyond_its_limit_the_spool_keeps_the_newest_of_each_lane(place, caplog)
     saver.close()
     with place.saver() as again:
         assert values_at(again) == kept
+
+
+def test_a_spool_that_cannot_be_changed_is_no_reason_to_leave_a_service_that_answers(place, caplog):
+    place.start()
+    with place.saver() as saver:
+        at = put(saver, {"x": 0})
+        place.kill()
+        at = put(saver, {"x": 1}, at)
+        saver._store._opened._writing().execute("PRAGMA query_only = 1")  # as on a disk that has become full
+        saver._store._retry_at = 0.0
+        with pytest.raises(
+            StoreError, match=r"cannot be reached.*cannot wait.*RUNMEMORY_SPOOL names another"
+        ):
+            put(saver, {"x": "lost"}, at)
+        with pytest.raises(
+            StoreError, match=r"cannot be reached.*cannot wait.*RUNMEMORY_SPOOL names another"
+        ):
+            put(saver, {"x": "lost"}, at)
+        place.start()
+        at = put(saver, {"x": 2}, at)  # before it is time to ask the service again
+        put(saver, {"x": 2}, {"configurable": {"thread_id": "other", "checkpoint_ns": ""}})
+        assert [each.checkpoint["channel_values"]["x"] for each in saver.list(THREAD)] == [2, 1, 0]
+        assert (saver.health.problem, saver.health.spooled_checkpoints) == (None, 1)
+        told = [record.getMessage() for record in caplog.records]
+        assert sum("is sent but stays in" in text for text in told) == 1
+        assert sum("answers again" in text for text in told) == 1
+        saver._store._opened._writing().execute("PRAGMA query_only = 0")
+        assert values_at(saver) == {"x": 2}
+        assert saver.health.ok
+
+
+def test_a_folder_for_what_waits_can_be_named(place, tmp_path, monkeypatch):
+    place.start()
+    (tmp_path / "a-file").touch()
+    monkeypatch.setenv("RUNMEMORY_SPOOL", str(tmp_path / "a-file"))
+    unwritable = place.saver()
+    monkeypatch.setenv("RUNMEMORY_SPOOL", str(tmp_path / "volume"))
+    saver = place.saver()
+    at = put(saver, {"x": 0})
+    unwritable.setup()
+    place.kill()
+    with pytest.raises(StoreError, match="RUNMEMORY_SPOOL names another folder"):
+        put(unwritable, {"x": 1}, at)
+    put(saver, {"x": 1}, at)
+    assert Path(saver.health.spool).parent == tmp_path / "volume"
+    assert Path(saver.health.spool).exists()
 
 
 def test_a_question_asked_while_the_service_is_away_is_answered_afterwards(place):

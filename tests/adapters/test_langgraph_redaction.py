@@ -3,6 +3,7 @@
 import pytest
 from pydantic import SecretStr
 
+from runmemory_core import InvalidRequest
 from runmemory_langgraph import RunMemorySaver
 from tests.adapters.test_langgraph_saver import THREAD, Login, put, values_at
 
@@ -11,6 +12,33 @@ GITHUB_TOKEN = "ghp_" + "A1b2C3d4E5" * 3 + "abcdef"
 
 def messages(caplog) -> list[str]:
     return [record.getMessage() for record in caplog.records]
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ({"redact": "Strict"}, "redact is 'Strict'; it takes True or False or 'strict'"),
+        ({"redact": "all"}, "redact is 'all'"),
+        ({"redact": None}, "redact is None"),
+        ({"redact": 0}, "redact is 0"),
+        ({"on_conflict": "rais"}, "on_conflict is 'rais'; it takes 'warn' or 'raise'"),
+        ({"on_error": "Raise"}, "on_error is 'Raise'; it takes 'spool' or 'raise'"),
+        ({"on_error": ["raise"]}, "on_error is a value of type list"),
+        (
+            {"allow": ["package.Invoice"]},
+            "allow holds 'package.Invoice'; it takes classes, or pairs of module",
+        ),
+        ({"allow": "package.Invoice"}, "allow holds 'p'"),
+        ({"allow": [("package", 1)]}, "allow holds a value of type tuple"),
+        ({"allow": Login}, "allow is a class; it takes a list of them"),
+    ],
+)
+def test_an_option_that_is_none_is_refused_in_words(tmp_path, option, words):
+    with pytest.raises(InvalidRequest) as refused:
+        RunMemorySaver(tmp_path / "runs.db", **option)
+    assert str(refused.value).startswith(words)
+    assert not (tmp_path / "runs.db").exists()
+    RunMemorySaver(tmp_path / "runs.db", redact="strict", allow=[Login, ("package", "Invoice")]).close()
 
 
 def test_whoever_asks_is_told_of_each_value_that_was_removed(saver_maker):

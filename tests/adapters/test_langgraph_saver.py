@@ -39,6 +39,35 @@ def values_at(saver, config=THREAD):
     return saver.get_tuple(config).checkpoint["channel_values"]
 
 
+@pytest.mark.parametrize(
+    ("thread_id", "words"),
+    [
+        ("", "thread_id has 0 characters; it takes 1 to 200"),
+        ("t" * 201, "thread_id has 201 characters"),
+        ("ghp_" + "A1b2C3d4E5" * 3 + "abcdef", "thread_id contains what looks like a credential"),
+    ],
+)
+def test_a_thread_id_that_names_no_run_is_refused_in_the_words_of_langgraph(saver, thread_id, words):
+    config = {"configurable": {"thread_id": thread_id, "checkpoint_ns": ""}}
+    for ask in (
+        lambda: saver.get_tuple(config),
+        lambda: put(saver, {"x": 1}, config),
+        lambda: [*saver.list(config)],
+        lambda: saver.delete_thread(thread_id),
+        lambda: saver.copy_thread("t", thread_id),
+    ):
+        with pytest.raises(InvalidRequest, match=words):
+            ask()
+
+
+def test_setup_may_be_awaited(saver):
+    async def begin():
+        return await saver.setup()
+
+    assert asyncio.run(begin()) is None
+    saver.setup()
+
+
 def test_a_value_of_none_is_kept_and_a_channel_without_value_stays_absent(saver):
     put(saver, {"none": None, "empty": [], "text": "a\x00b"})
     assert values_at(saver) == {"none": None, "empty": [], "text": "a\x00b"}

@@ -76,8 +76,16 @@ class Model:
         if not self.over_quota:
             self.calls[self.now // DAY] = self.used + 1
 
-    def living(self, run_id: str) -> ModelRun | None:
+    def known(self, run_id: str) -> ModelRun | None:
+        """The run, also one deleted within the last 7 days."""
         run = self.runs.get(run_id)
+        if run is not None and run.deleted_at is not None and run.deleted_at < self.now - 7 * DAY:
+            del self.runs[run_id]
+            return None
+        return run
+
+    def living(self, run_id: str) -> ModelRun | None:
+        run = self.known(run_id)
         return None if run is None or run.deleted_at is not None else run
 
     def replay(self, key: str | None, body: tuple[Any, ...]) -> Outcome | None:
@@ -110,7 +118,7 @@ class Model:
     # --- the tools ----------------------------------------------------------------------------------------
 
     def save(self, run_id: str, arguments: dict[str, Any], key: str | None) -> Outcome:
-        run = self.runs.get(run_id)
+        run = self.known(run_id)
         body = ("save", run_id, repr(sorted(arguments.items())))
         if (replayed := self.replay(key, body)) is not None:
             return self.saved_again(key, run_id, replayed)
@@ -156,7 +164,7 @@ class Model:
                 return replayed
             look = self.look(run_id)
             return (look[0], replayed[1], *look[2:])
-        run = self.runs.get(run_id)
+        run = self.known(run_id)
         if run is None or run.deleted_at is not None:
             if self.over_quota:
                 return NOTHING

@@ -184,3 +184,11 @@ def test_a_deleted_run_is_said_to_be_gone_and_not_never_to_have_been(client: Cli
             "Run import was deleted at 20.*Z: nothing of it is kept. Start from the beginning.", reply.outcome
         )
     assert client.resume("import").outcome == "No checkpoint for import yet: start from the beginning."
+
+
+@pytest.mark.rule("RES-02")
+def test_runs_that_saved_nothing_hide_no_unfinished_one(client: Client) -> None:
+    saved(client, 1)
+    for number in range(101):
+        client.resume(f"sub-run {number}")
+    assert [run.run_id for run in client.resume("imprt").unfinished] == ["import"]

@@ -215,6 +215,7 @@ def test_in_watch_the_storage_interface_writes_nothing(face: Face) -> None:
         lambda: store.delete_by_metadata("langgraph", metadata={"a": 1}),
         lambda: store.copy_run("import", target_run_id="copy"),
         lambda: store.prune("import"),
+        lambda: store.fetch("graph"),  # which begins there: an adapter hears of it before it does any work
     ]
     for write in writers:
         with pytest.raises(AccountRequired, match="needs an API key"):

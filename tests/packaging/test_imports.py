@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -79,6 +81,30 @@ def test_a_missing_extra_says_what_to_install(adapter: str, framework: str, modu
     last_line = done.stderr.strip().splitlines()[-1]
     assert last_line.endswith(f'{adapter} needs {framework}: pip install "runmemory[{extra}]"')
     assert last_line.startswith("ImportError: ")
+
+
+OLD_LANGGRAPH = """
+import sys
+sys.path.insert(0, {folder!r})
+import langgraph.checkpoint.base as base
+del base.DeltaChannelHistory
+"""
+
+
+def test_an_old_langgraph_says_what_to_upgrade(tmp_path: Path) -> None:
+    told = tmp_path / "langgraph_checkpoint-3.0.1.dist-info"
+    told.mkdir()
+    (told / "METADATA").write_text("Metadata-Version: 2.1\nName: langgraph-checkpoint\nVersion: 3.0.1\n")
+    old = OLD_LANGGRAPH.format(folder=str(tmp_path))
+    done = python(f"{old}import runmemory_langgraph")
+    assert done.stderr.strip().splitlines()[-1] == (
+        "ImportError: runmemory_langgraph needs langgraph-checkpoint 4.3 or newer, here is 3.0.1: "
+        'pip install -U "runmemory[langgraph]"'
+    )
+    done = python(f"{old}from runmemory_core.cli import main; sys.exit(main(['doctor', '--json']))")
+    assert done.returncode == 0, done.stderr
+    (extra,) = (f for f in json.loads(done.stdout)["findings"] if f["what"] == "extra langgraph")
+    assert "langgraph-checkpoint 3.0.1 is too old, 4.3 is needed: pip install -U" in extra["detail"]
 
 
 def test_the_control_sees_a_hidden_module_as_missing() -> None:

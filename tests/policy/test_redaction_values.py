@@ -434,3 +434,29 @@ def test_only_short_labels_are_remembered() -> None:
         assert contains_credential(f"ghp_{RANDOM}\n" + f"invoice {number}\n" * 30)
     remembered = redaction._label_holds.cache_info()
     assert (remembered.misses, remembered.currsize) == (3_000, 2_048)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"command": "curl -u me:12345 http://x"},
+        {"command": "curl -u me:$PASSWORD http://x"},
+        {"selector": "#user", "name": "password", "text": "ann-smith"},
+    ],
+)
+def test_what_only_stands_beside_the_name_of_a_secret_stays(value: dict[str, Any]) -> None:
+    assert redact(copy.deepcopy(value)) == (value, (), ())
+
+
+@pytest.mark.parametrize(
+    ("value", "kept"),
+    [
+        ({"command": "curl -u me:geheim1 http://x"}, {"command": "curl -u me:[removed] http://x"}),
+        (
+            {"selector": "#password", "name": "field", "text": "hunter22"},
+            {"selector": "#password", "name": "field", "text": "[removed]"},
+        ),
+    ],
+)
+def test_what_is_typed_or_given_as_a_login_goes(value: dict[str, Any], kept: dict[str, Any]) -> None:
+    assert redact(value).value == kept

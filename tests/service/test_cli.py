@@ -206,6 +206,16 @@ def test_a_key_is_issued_once_listed_and_revoked(tmp_path: Path) -> None:
     assert "there is no key nobody" in refused("keys", "revoke", "nobody", *place)
 
 
+@pytest.mark.parametrize("command", [["keys", "list"], ["keys", "revoke", "1"], ["sweep"]])
+def test_a_database_that_is_not_there_is_not_made_by_looking_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert f"there is no database at {tmp_path / 'typo.db'}" in refused(*command, "--database", "typo.db")
+    assert list(tmp_path.iterdir()) == []
+    assert f"in {tmp_path / 'typo.db'}, shown" in run("keys", "issue", "--database", "./typo.db").stdout
+
+
 def test_an_issued_key_is_printed_with_the_address_that_programs_use(tmp_path: Path) -> None:
     place = ["--database", str(tmp_path / "runs.db")]
     issued = run("keys", "issue", "--url", "https://memory.example", *place).stdout
@@ -295,6 +305,7 @@ def test_the_doctor_names_what_waits_for_a_service(database: str) -> None:
     assert found["ok"] is None
     assert f"{path}: 2 checkpoints of 1 runs since 20" in found["detail"]
     assert "(0 days)" in found["detail"]
+    assert f"RUNMEMORY_PREVIOUS_KEY_ID={keys.id_of('rm_0000')}" in found["detail"]
     assert "the run" not in str(found)
     assert "a value" not in str(found)
     path.write_bytes(b"no database" * 1_000)

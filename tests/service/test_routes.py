@@ -31,6 +31,7 @@ def test_the_start_message_tells_in_one_line_where_it_listens_and_stores(service
 def test_an_unknown_path_is_404_as_a_problem(service: Service, path: str) -> None:
     answer = service.ask("POST", path, {}, key=service.key)
     assert (answer.status, answer.code) == (404, "not_found")
+    assert f"there is nothing at '{path}'" in answer.json["detail"]
 
 
 @pytest.mark.parametrize("path", [operation.path for operation in OPERATIONS.values()])

@@ -116,7 +116,8 @@ UPDATE runs SET deleted_at = NULL, adapter = :adapter, job = :job, status = 'run
 WHERE account_id = :account_id AND run = :run;
 
 -- name: runs_with_status
-SELECT * FROM runs WHERE account_id = :account_id AND status = :status AND run < :before
+SELECT run, run_id, status, seq, updated_at FROM runs
+WHERE account_id = :account_id AND status = :status AND seq > generation_seq AND run_id != :asked
 ORDER BY run DESC LIMIT :limit;
 
 -- name: adapter_runs

@@ -174,7 +174,7 @@ CREATE TABLE replays (
     number INTEGER NOT NULL,
     answered_at INTEGER NOT NULL,
     generation INTEGER NOT NULL DEFAULT 0,
-    attempt INTEGER,
+    attempt INTEGER NOT NULL DEFAULT 1,
     bytes INTEGER,
     PRIMARY KEY (account_id, idempotency_key)
 );
