@@ -143,7 +143,7 @@ class SpooledStore(StoreClient):
                 raise
         reply = self._reach(model, call)
         if name == "delete_run":
-            self._forget(arguments["run_id"])
+            self._drop(arguments["run_id"])
         return reply
 
     # --- writing ----------------------------------------------------------------------------------------
@@ -359,7 +359,7 @@ class SpooledStore(StoreClient):
                 reply.forks[0],
             )
 
-    def _forget(self, run_id: str) -> None:
+    def _drop(self, run_id: str) -> None:
         """Drop what waits for a run that was deleted, and what was said against it."""
         if (store := self._spool(create=False)) is not None:
             store.transact(partial(forget, run_id=run_id))
