@@ -62,7 +62,8 @@ def show(chosen: argparse.Namespace) -> None:
         for row in checkpoints.checkpoints
     ]
     title = "Newest checkpoints, of more" if checkpoints.cursor else "Checkpoints"
-    output.table(title, ("seq", "step", "bytes", "saved at (UTC)", "lane"), rows)
+    if rows:
+        output.table(title, ("seq", "step", "bytes", "saved at (UTC)", "lane"), rows)
     if (last := reply.checkpoint) is not None and last.state is not None:
         output.line(json.dumps(last.state, indent=2, ensure_ascii=False))
     elif last is not None:

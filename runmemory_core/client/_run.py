@@ -20,7 +20,7 @@ from runmemory_core.errors import (
 )
 from runmemory_core.model import LIMITS, Plan
 from runmemory_core.operations._fields import NAME_CHARACTERS
-from runmemory_core.operations.tools import ResumeReply, SaveReply
+from runmemory_core.operations.tools import ERROR_CHARACTERS, ResumeReply, SaveReply
 from runmemory_core.policy.json_rules import canonical
 from runmemory_core.policy.redaction import contains_credential, redact_message
 
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 logger = logging.getLogger("runmemory")
-
-_ERROR_CHARACTERS = 500
 
 
 class _Progress:
@@ -53,6 +51,7 @@ class _Progress:
         self._done: set[str] = set()
         self._next_step: str | None = None
         self._ahead: dict[object, list[str]] = {}
+        self._open: set[str] = set()
 
     @property
     def state(self) -> dict[str, Any]:
@@ -83,7 +82,7 @@ class _Progress:
 
     def _named(self, items: Iterable[Item], key: Callable[[Item], object]) -> Iterator[tuple[str, Item]]:
         for number, item in enumerate(items, start=1):
-            name = str(key(item))
+            name = _name_of(key(item), number)
             if name not in self._done:
                 _check_key(name, number)
                 yield name, item
@@ -98,7 +97,9 @@ class _Progress:
             if name not in self._done:  # a list may name an item twice
                 self._next_step = None if following is None else following[0]
                 self._ahead[mine] = [name] if following is None else [name, following[0]]
+                self._open.add(name)
                 yield item
+                self._open -= self._done
             current = following
         self._ahead.pop(mine, None)
         self._next_step = None
@@ -171,13 +172,18 @@ class _Progress:
         return {
             "step": step,
             "state": self._changed_state() if state is None else state,
-            "done": [str(item) for item in done] or None,
+            "done": [_name_of(item, number) for number, item in enumerate(done, start=1)] or None,
             "next_step": next_step or self._next_step,
             "attempt": self.attempt,
             "job": self.job,
         }
 
-    def _saved(self, saving: Mapping[str, Any]) -> None:
+    def _saved(self, saving: Mapping[str, Any], reply: SaveReply) -> None:
+        if reply.removed:
+            logger.warning(
+                "run %s: %d values looked like secrets and were saved as [removed] (%s)",
+                *(self.run_id, reply.removed_count, ", ".join(reply.removed[:5])),
+            )
         self.last_step = saving["step"]
         self._done.update(saving["done"] or ())
         if saving["state"] is not None:
@@ -198,6 +204,12 @@ class _Progress:
         if error is not None:  # what it left of the state may be half of a change
             return closing | {"status": "failed", "error": _in_words(error)}
         left = any(name not in self._done for names in self._ahead.values() for name in names)
+        if passed_over := len(self._open - self._done) if self._done else 0:
+            logger.warning(
+                "%d items of run %s were met and not reported done: it stays paused, and the next start meets them",
+                *(passed_over, self.run_id),
+            )
+            left = True
         return closing | {"status": "paused" if left else "finished", "state": self._changed_state()}
 
     def _not_reported(self, refusal: RunMemoryError) -> None:
@@ -207,11 +219,26 @@ class _Progress:
 
 def _in_words(error: BaseException) -> str:
     message = redact_message(str(error))  # before it is cut, which could leave half of a credential
-    return f"{type(error).__name__}{message and ': '}{message}"[:_ERROR_CHARACTERS]
+    return f"{type(error).__name__}{message and ': '}{message}"[:ERROR_CHARACTERS]
 
 
 def _text(state: Mapping[str, Any]) -> str:
     return canonical(state, pointer="/state").text
+
+
+def _name_of(key: object, number: int) -> str:
+    """A key as a name; what is neither text nor a number of its own is refused, for its text may name many things."""
+    if isinstance(key, str):
+        return str(key)
+    kind = type(key)
+    unfit = key is None or isinstance(key, bool | float | dict | list | set)
+    if unfit or (kind.__str__ is object.__str__ and kind.__repr__ is object.__repr__):
+        raise InvalidRequest(
+            f"the key of item {number:,} is of type {kind.__name__}, which names no item: pass key= to name items "
+            "by a text or a whole number",
+            pointers={f"/items/{number - 1}": "no key"},
+        )
+    return str(key)
 
 
 def _check_key(name: str, number: int) -> None:
@@ -272,7 +299,7 @@ class Run(_Progress):
         """
         saving = self._saving(step, state, done, next_step)
         reply = self._client.save_checkpoint(self.run_id, **saving)
-        self._saved(saving)
+        self._saved(saving, reply)
         return reply
 
     def __exit__(
@@ -328,7 +355,7 @@ class AsyncRun(_Progress):
         """
         saving = self._saving(step, state, done, next_step)
         reply = await self._client.save_checkpoint(self.run_id, **saving)
-        self._saved(saving)
+        self._saved(saving, reply)
         return reply
 
     async def __aexit__(

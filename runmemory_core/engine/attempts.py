@@ -127,7 +127,7 @@ def record_attempt(at: Context, run: Any, *, restart: bool = False, before: Any 
         restart=restart,
         crash_step=last["step"] if last else None,
         crash_at=before["updated_at"] if restart else None,
-        crash_error=before["error"] if restart else None,
+        crash_error=before["error"] if before is not None else None,
         lost_ms=_lost_ms(at, before, last) if last else None,
         abandoned=before is not None and not restart and before["status"] == "running",
         handed=run["done_count"],

@@ -156,10 +156,10 @@ def _gone_back(run: Any) -> tuple[str, ...]:
     base: int | None = run["base_seq"]
     if base is None:
         return ()
-    notice = (
-        f"this attempt goes on from checkpoint {base}, not from the latest, {run['seq']}; done also holds what was "
-        "reported after it"
-    )
+    done = "done also holds what was reported after it"
+    if base <= run["generation_seq"]:
+        done = "that is of before the run began anew, and done is not"
+    notice = f"this attempt goes on from checkpoint {base}, not from the latest, {run['seq']}; {done}"
     return (notice,)
 
 
@@ -225,13 +225,13 @@ def warnings(at: Context, run: Any) -> Reply:
 
 
 def _left_with(run: Any, attempt: Any) -> Reply:
-    """The status and error the run was left with, until its next save; nothing when it just fell silent."""
+    """The status and error the run was left with, until its next save; no status when it just fell silent."""
     status, error = run["status"], run["error"]
-    if status == "running" and attempt is not None and run["seq"] == attempt["from_seq"]:
-        status, error = attempt["found"], attempt["crash_error"]
-    if status not in {"paused", "failed"}:
-        return {}
-    return {"run_status": status} | ({"error": error} if error is not None else {})
+    saved_nothing = attempt is not None and run["seq"] == attempt["from_seq"] > run["generation_seq"]
+    if status == "running" and saved_nothing:
+        status, error = attempt["found"], error or attempt["crash_error"]
+    found: Reply = {"run_status": status} if status in {"paused", "failed"} else {}
+    return found | ({"error": error} if error is not None else {})
 
 
 def unfinished(at: Context, asked: str) -> Reply:

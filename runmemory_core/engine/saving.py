@@ -110,6 +110,9 @@ def _answer_again(at: Context, run: Any, call: Call, request: SaveCheckpoint, re
     )
     if run is not None and run["generation"] != recorded["generation"]:
         reply["notices"] = [*reply.get("notices", ()), _OF_AN_EARLIER_GENERATION]
+    elif run is not None and run["seq"] != seq:
+        since = f"this is the answer of then: the run went on since, to checkpoint {run['seq']}"
+        reply["notices"] = [*reply.get("notices", ()), since]
     return reply
 
 

@@ -32,7 +32,8 @@ _LINE_VALUE = re.compile(r"""=(?<=[A-Z0-9_]=)(?P<value>"[^"\n]*"|'[^'\n]*'|[^\s#
 _MORE_WORDS = re.compile(r"(?:[ \t]{1,8}[A-Za-z0-9]{1,64}+){1,16}+(?=[ \t\r]{0,8}(?:\n|\Z))")
 _LINE_NAME = re.compile(r"[ \t]*+(?:(?:export|set|ENV|ARG|-)[ \t]++)?([A-Z][A-Z0-9_]{1,63})")
 _TOLD = re.compile(
-    r"""(?P<name>\b[A-Za-z][\w.\-]{0,63})(?:=|:[ ]{0,2})(?=(?P<value>"[^"\n]*+"|'[^'\n]*+'|[^\s"'&,;<>(){}\[\]]++))"""
+    r"""(?P<name>\b[A-Za-z][\w.\-]{0,63})["']?[ ]?(?:=>?|:)[ ]{0,2}"""
+    r"""(?=(?P<value>"[^"\n]*+"|'[^'\n]*+'|[^\s"'&,;<>(){}\[\]]++))"""
 )
 _LONE_NAME = re.compile(r"-{0,2}\??([A-Za-z_][\w .%\[\]\-]{0,63})=")
 # In a query string or a form everything is text, also what names no secret.

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from runmemory_core import AsyncClient, Client, RunFinished, StaleAttempt
+from runmemory_core import AsyncClient, Client, InvalidRequest, RunFinished, StaleAttempt
 from runmemory_core.operations.tools import ResumeReply
 
 
@@ -263,3 +263,44 @@ def test_an_async_worker_that_was_replaced_stops_at_its_next_save(url: str) -> N
 
     with pytest.raises(StaleAttempt):
         asyncio.run(go_on())
+
+
+@pytest.mark.parametrize("key", [None, True, 1.5, {"a": 1}, ["a"], object()])
+def test_a_key_whose_text_names_no_item_is_refused(client: Client, key: object) -> None:
+    with client.run("import") as run:
+        with pytest.raises(
+            InvalidRequest, match=r"the key of item 1 is of type .*, which names no item: pass key="
+        ):
+            list(run.remaining(["a"], key=lambda _: key))
+        with pytest.raises(InvalidRequest, match="names no item"):
+            run.save("one", done=["fine", key])
+    assert look(client).done == []
+
+
+def test_an_item_that_was_passed_over_leaves_the_run_paused(
+    client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    with client.run("import") as run:
+        for item in run.remaining(["a", "b", "c"]):
+            if item != "b":
+                run.save(item, done=[item])
+    assert look(client).run_status == "paused"
+    assert "1 items of run import were met and not reported done: it stays paused" in caplog.text
+    with client.run("import") as run:
+        assert [(item, run.save(item, done=[item]).saved) for item in run.remaining(["a", "b", "c"])] == [
+            ("b", True)
+        ]
+    assert look(client).status == "finished"
+
+
+def test_a_loop_that_reports_no_items_finishes(client: Client) -> None:
+    with client.run("import") as run:
+        for item in run.remaining(["a", "b"]):
+            run.save(item, state={"cursor": item})
+    assert look(client).status == "finished"
+
+
+def test_what_was_removed_is_told_to_the_log(client: Client, caplog: pytest.LogCaptureFixture) -> None:
+    with client.run("import") as run:
+        run.save("one", state={"password": "hunter2"})
+    assert "run import: 1 values looked like secrets and were saved as [removed] (/password)" in caplog.text

@@ -122,6 +122,8 @@ def test_every_attempt_that_saved_nothing_counts(client: Client) -> None:
         ("disk full, password=hunter2 for db", "disk full, password=[removed] for db"),
         ("login failed: api_key: 'a b c'; retry", "login failed: api_key: [removed]; retry"),
         ("KeyError: 'password'", "KeyError: 'password'"),
+        ("password = hunter2", "password = [removed]"),
+        ('{"api_key" => "a b c"}', '{"api_key" => [removed]}'),
         ("timeout: 30 tokens: 5 page_token=abc", "timeout: 30 tokens: 5 page_token=abc"),
     ],
 )
@@ -192,3 +194,16 @@ def test_runs_that_saved_nothing_hide_no_unfinished_one(client: Client) -> None:
     for number in range(101):
         client.resume(f"sub-run {number}")
     assert [run.run_id for run in client.resume("imprt").unfinished] == ["import"]
+
+
+@pytest.mark.rule("RES-20")
+def test_an_error_is_handed_back_whatever_the_status(client: Client) -> None:
+    client.save_checkpoint("pay", "asked", status="paused", error="waiting for Bob")
+    assert (client.resume("pay").run_status, client.resume("pay", peek=True).error) == (
+        "paused",
+        "waiting for Bob",
+    )
+    client.save_checkpoint("import", "one", error="page 3 was skipped")
+    reply = client.resume("import")
+    assert (reply.run_status, reply.error) == (None, "page 3 was skipped")
+    assert client.resume("import", start_over=True).error is None

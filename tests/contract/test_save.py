@@ -243,12 +243,14 @@ def test_a_repeated_save_answers_the_first_answer(face: Face, client: Client) ->
     client.resume("import")
     for state in ({"b": 1}, None):
         first = client.save_checkpoint("import", "two", state=state, idempotency_key=f"{state}")
-        client.save_checkpoint("import", "three")
+        third = client.save_checkpoint("import", "three")
         before = face.dump()
         again = client.save_checkpoint("import", "two", state=state, idempotency_key=f"{state}")
         assert again.replayed
         assert again.code == "replayed"
-        changed = {"replayed": False, "code": "saved", "usage": first.usage}
+        since = f"this is the answer of then: the run went on since, to checkpoint {third.seq}"
+        assert again.notices == [*first.notices, since]
+        changed = {"replayed": False, "code": "saved", "usage": first.usage, "notices": first.notices}
         assert again.model_copy(update=changed) == first
         assert face.dump() == before
 

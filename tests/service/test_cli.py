@@ -140,6 +140,14 @@ def test_a_run_that_is_only_looked_at_is_not_said_to_resume(database: str) -> No
     assert "finished" in run("show", "finished", "--database", database).stdout.splitlines()[0]
 
 
+def test_a_run_that_saved_nothing_is_shown(database: str) -> None:
+    with Client(database) as client:
+        client.resume("begun")
+    shown = run("show", "begun", "--database", database)
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert "No checkpoint for begun yet" in shown.stdout
+
+
 @pytest.mark.parametrize("more", [(), ("--json",)])
 def test_a_reader_that_has_enough_ends_the_command_quietly(tmp_path: Path, more: tuple[str, ...]) -> None:
     with Client(f"sqlite:///{tmp_path}/runs.db") as client:
