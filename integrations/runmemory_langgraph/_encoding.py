@@ -26,7 +26,14 @@ from runmemory_core.policy.json_rules import write
 from runmemory_core.policy.redaction import Mode
 from runmemory_core.policy.secret_formats import MARKER
 from runmemory_core.policy.tagged_json import redact_tagged
-from runmemory_langgraph._bridge import find_secrets, head_bytes, is_opaque, to_json, without_tags
+from runmemory_langgraph._bridge import (
+    find_arrays_of_objects,
+    find_secrets,
+    head_bytes,
+    is_opaque,
+    to_json,
+    without_tags,
+)
 from runmemory_langgraph._remembering import Remembered
 
 OnRedact = Callable[[str, str], object]
@@ -225,6 +232,7 @@ class Encoder:
         node = batch.find(digest)
         if node is None:
             shown = to_json(typed)
+            _refuse_arrays_of_objects(channel, index, shown, data)
             if index != "" and is_opaque(shown):
                 raise _OnlyWhole
             if self._redacts:
@@ -283,6 +291,15 @@ def _replace(value: Any, pointer: str, new: Any) -> None:
     for token in way:
         value = value[int(token) if isinstance(value, list) else token]
     value[int(last) if isinstance(value, list) else last] = new
+
+
+def _refuse_arrays_of_objects(channel: str, index: int | str, shown: Any, data: bytes) -> None:
+    for pointer in find_arrays_of_objects(shown, data):
+        where = without_tags(shown, pointer) if index == "" else f"/{index}{without_tags(shown, pointer)}"
+        raise TypeError(
+            f"channel {channel!r} holds a NumPy array of objects or named fields at {where or '/'}, of which only "
+            "addresses or bare bytes would be saved: make it a list, or an array of numbers or text"
+        )
 
 
 @lru_cache(maxsize=1_000)
