@@ -75,12 +75,9 @@ def _array(dtype: str, shape: list[int], order: Any, data: bytes) -> Any:
 
 
 def _of_one(found: Any, _: bytes, held: Any) -> Any:
-    if isinstance(found, type) and held.__class__ is list:
-        if issubclass(found, Enum):
-            return found(_as_hashable(held))
-        if issubclass(found, (set, frozenset)):
-            held = map(_as_hashable, cast("list[Any]", held))
-    return found(held)
+    if held.__class__ is list and isinstance(found, type) and issubclass(found, (Enum, set, frozenset)):
+        held = _as_hashable(held)
+    return cast("Callable[[Any], Any]", found)(held)
 
 
 def _of_positions(found: Any, _: bytes, held: list[Any]) -> Any:

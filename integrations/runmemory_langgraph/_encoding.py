@@ -17,6 +17,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, Literal, NamedTuple, cast
 
+from langgraph.checkpoint.base import WRITES_IDX_MAP
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
@@ -62,6 +63,18 @@ class _Memory:
 
     nodes: dict[bytes, parts.Node] = field(default_factory=dict[bytes, parts.Node])
     addresses: set[str] = field(default_factory=set[str])
+    removed: dict[bytes, list[str]] = field(default_factory=dict[bytes, list[str]])
+    """Pointers to what was removed from a value, by its digest."""
+    told: dict[tuple[str, str, int | str], bytes] = field(
+        default_factory=dict[tuple[str, str, "int | str"], bytes]
+    )
+    """The value of which ``on_redact`` was told last, by lane, channel and index."""
+
+    def clear(self) -> None:
+        self.nodes.clear()
+        self.addresses.clear()
+        self.removed.clear()
+        self.told.clear()
 
 
 class _Listed(NamedTuple):
@@ -99,6 +112,10 @@ def metadata_value(value: Any) -> Any:
     if value is None or type(value) is bool or (type(value) is str and value.isascii()):
         return value
     return to_json(METADATA_SERDE.dumps_typed(value))
+
+
+_Element = tuple[int | str, tuple[bytes, parts.Node]]
+"""Digest and node of a value or an element, by its index or ``""``."""
 
 
 class _OnlyWhole(Exception):
@@ -143,8 +160,7 @@ class Encoder:
         """Remember that the store holds what ``batch`` carried."""
         memory = batch.memory
         if len(memory.nodes) > REMEMBERED_NODES:
-            memory.nodes.clear()
-            memory.addresses.clear()
+            memory.clear()
         memory.nodes.update(batch.nodes)
         memory.addresses.update(batch.texts)
         for place, listed in batch.lists.items():
@@ -159,15 +175,38 @@ class Encoder:
     def node(self, channel: str, value: Any, batch: Batch, *, lane: str | None = None) -> parts.Node:
         """The node of a channel's value; raises `TypeError` with channel and path for what cannot be dumped.
 
-        With ``lane`` the value is of a state: if it is a list, the next state probably begins with it.
+        With ``lane`` the value is of a state: if it is a list, the next state probably begins with it. Only then, and
+        for what never gets into a state, is ``on_redact`` told: a result does not know its place in a list.
         """
+        node, found = self._whole_or_list(channel, value, batch, lane)
+        if self._on_redact is not None and (lane is not None or channel in WRITES_IDX_MAP):
+            self._tell(self._on_redact, lane or "", channel, found, batch)
+        return node
+
+    def _whole_or_list(
+        self, channel: str, value: Any, batch: Batch, lane: str | None
+    ) -> tuple[parts.Node, list[_Element]]:
         if type(value) is list and value and self._stock and not _holds_pairs(cast("list[Any]", value)):
             items = cast("list[Any]", value)
             with suppress(_OnlyWhole):
                 if lane is None or len(items) < _LONG_LIST:
-                    return self._list(self._elements(channel, items, batch), batch)
-                return self._list(self._grown(lane, channel, items, batch), batch)
-        return self._element(channel, "", value, batch)[1]
+                    found = self._elements(channel, items, batch)
+                else:
+                    found = self._grown(lane, channel, items, batch)
+                return self._list(found, batch), list(enumerate(found))
+        digest, node = self._element(channel, "", value, batch)
+        return node, [("", (digest, node))]
+
+    def _tell(
+        self, on_redact: OnRedact, lane: str, channel: str, found: Iterable[_Element], batch: Batch
+    ) -> None:
+        """Tell ``on_redact`` of what was removed from the values, once for each place and value."""
+        removed, told = batch.memory.removed, batch.memory.told
+        for index, (digest, _) in found if removed else ():
+            if digest in removed and told.get((lane, channel, index)) != digest:
+                told[lane, channel, index] = digest
+                for pointer in removed[digest]:
+                    on_redact(channel, pointer if index == "" else f"/{index}{pointer}")
 
     def metadata(self, metadata: Mapping[str, Any]) -> dict[str, Any]:
         """Metadata as tagged JSON; LangGraph merges the config's scalars into it, keys among them."""
@@ -175,7 +214,11 @@ class Encoder:
         if not self._redacts:
             return shown
         others = {name: value for name, value in shown.items() if name not in _LANGGRAPHS_OWN}
-        return shown | self._redacted("metadata", "", others) if others else shown
+        kept, removed = self._redacted("metadata", "", others)
+        if self._on_redact is not None:
+            for pointer in removed:
+                self._on_redact("metadata", pointer)
+        return shown | kept
 
     def tagged(self, channel: str, value: Any) -> Any:
         """The tagged JSON of a value that stands inline, as the graph's serializer writes it."""
@@ -236,7 +279,9 @@ class Encoder:
             if index != "" and is_opaque(shown):
                 raise _OnlyWhole
             if self._redacts:
-                shown = self._redacted(channel, index, shown)
+                shown, removed = self._redacted(channel, index, shown)
+                if removed:
+                    batch.memory.removed[digest] = removed
             node = batch.nodes[digest] = parts.of_text(write(shown), batch.texts)
         return digest, node
 
@@ -257,27 +302,26 @@ class Encoder:
             )
         return typed
 
-    def _redacted(self, channel: str, index: int | str, shown: Any) -> Any:
-        """The value without what stands under names of secrets or is of a type for secrets."""
+    def _redacted(self, channel: str, index: int | str, shown: Any) -> tuple[Any, list[str]]:
+        """The value without what stands under names of secrets or is of a type for secrets; where that stood."""
         place = f"/{channel}" if index == "" else f"/{channel}/{index}"
         if is_opaque(shown):
             self._warn(f"{place} is kept as opaque bytes, so nothing in it was looked at or removed")
-            return shown
+            return shown, []
         removed: list[str] = []
         for pointer in find_secrets(shown):
             removed.append(without_tags(shown, pointer))
             _replace(shown, pointer, MARKER)
         redacted = redact_tagged(shown, name=channel, mode=self._mode)
-        for pointer in (*removed, *redacted.removed):
+        removed += redacted.removed
+        for pointer in removed:
             self._warn(f"saved {MARKER} instead of the value at {place}{pointer}: {_REDACTION_GUIDE}")
-            if self._on_redact is not None:
-                self._on_redact(channel, f"{place}{pointer}".removeprefix(f"/{channel}"))
         for pointer in redacted.warned:
             self._warn(
                 f"{place}{pointer} holds what looks like a credential and was kept as it is: take it out of the "
                 'state, or use redact="strict"'
             )
-        return redacted.value
+        return redacted.value, removed
 
     def _warn(self, words: str) -> None:
         if words not in self._warned:

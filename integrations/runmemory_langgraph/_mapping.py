@@ -196,7 +196,7 @@ def pending_writes(
             if index < 0 or place not in merged:
                 merged[place] = (channel, node)
     return [
-        (task_id, channel, values.value(channel, node))
+        (task_id, channel, values.value(channel, node, added=True))
         for (_, task_id, _), (channel, node) in sorted(merged.items(), key=lambda item: item[0])
         if only is None or channel in only
     ]
