@@ -17,6 +17,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, Literal, NamedTuple, cast
 
+import ormsgpack
 from langgraph.checkpoint.base import WRITES_IDX_MAP
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
@@ -32,6 +33,7 @@ from runmemory_langgraph._bridge import (
     find_secrets,
     head_bytes,
     is_opaque,
+    list_of_packed,
     to_json,
     without_tags,
 )
@@ -75,6 +77,13 @@ class _Memory:
         self.addresses.clear()
         self.removed.clear()
         self.told.clear()
+
+
+class Frozen(NamedTuple):
+    """A value, or an element of a list, as the serializer wrote it."""
+
+    kind: str
+    data: bytes
 
 
 class _Listed(NamedTuple):
@@ -186,7 +195,7 @@ class Encoder:
     def _whole_or_list(
         self, channel: str, value: Any, batch: Batch, lane: str | None
     ) -> tuple[parts.Node, list[_Element]]:
-        if type(value) is list and value and self._stock and not _holds_pairs(cast("list[Any]", value)):
+        if self._is_taken_apart(value):
             items = cast("list[Any]", value)
             with suppress(_OnlyWhole):
                 if lane is None or len(items) < _LONG_LIST:
@@ -196,6 +205,19 @@ class Encoder:
                 return self._list(found, batch), list(enumerate(found))
         digest, node = self._element(channel, "", value, batch)
         return node, [("", (digest, node))]
+
+    def _is_taken_apart(self, value: Any) -> bool:
+        return (
+            type(value) is list and bool(value) and self._stock and not _holds_pairs(cast("list[Any]", value))
+        )
+
+    def frozen(self, channel: str, value: Any) -> Frozen | list[Frozen]:
+        """``value`` as it is now, for `node`: what waits, or is sent again, may have been changed in place since."""
+        if self._is_taken_apart(value):
+            items = [Frozen(*self._typed(channel, index, item)) for index, item in enumerate(value)]
+            if _IN_LISTS.issuperset(item.kind for item in items):
+                return items
+        return Frozen(*self._typed(channel, "", value))
 
     def _tell(
         self, on_redact: OnRedact, lane: str, channel: str, found: Iterable[_Element], batch: Batch
@@ -286,6 +308,10 @@ class Encoder:
         return digest, node
 
     def _typed(self, channel: str, index: int | str, value: Any) -> tuple[str, bytes]:
+        if type(value) is Frozen:
+            return value
+        if type(value) is list and value and type(cast("list[Any]", value)[0]) is Frozen:
+            return _thawed(cast("list[Frozen]", value))
         try:
             typed = self._serde.dumps_typed(value)
         except Exception as error:
@@ -350,6 +376,15 @@ def _refuse_arrays_of_objects(channel: str, index: int | str, shown: Any, data: 
 def _salted(channel: str, kind: str) -> blake2b:
     # The name of its channel decides whether a value is redacted, so equal values of two channels differ.
     return blake2b(f"{len(kind)}:{kind}{len(channel)}:{channel}:".encode(), digest_size=16)
+
+
+def _thawed(items: Sequence[Frozen]) -> Frozen:
+    """The list of these elements as the serializer writes it at once."""
+    packed = [
+        data if kind == "msgpack" else ormsgpack.packb(None if kind == "null" else data)
+        for kind, data in items
+    ]
+    return Frozen("msgpack", list_of_packed(packed))
 
 
 def _holds_pairs(items: list[Any]) -> bool:

@@ -298,6 +298,7 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
         run_id, _, key = _mapping.place_of(config)
         if key is not None and any(channel == INTERRUPT for channel, _ in writes):
             self._threads.note_question(run_id, key)
+        results = [(channel, self._encoder.frozen(channel, value)) for channel, value in writes]
         deliver = (
             self._outbox.send
             if any(channel in WRITES_IDX_MAP for channel, _ in writes)
@@ -306,7 +307,7 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
         deliver(
             run_id,
             lambda batch: _mapping.writes_change(
-                config, writes, task_id=task_id, task_path=task_path, encoder=self._encoder, batch=batch
+                config, results, task_id=task_id, task_path=task_path, encoder=self._encoder, batch=batch
             ),
         )
 
