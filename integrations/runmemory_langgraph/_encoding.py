@@ -214,7 +214,10 @@ class Encoder:
     def frozen(self, channel: str, value: Any) -> Frozen | list[Frozen]:
         """``value`` as it is now, for `node`: what waits, or is sent again, may have been changed in place since."""
         if self._is_taken_apart(value):
-            items = [Frozen(*self._typed(channel, index, item)) for index, item in enumerate(value)]
+            items = [
+                Frozen(*self._typed(channel, index, item))
+                for index, item in enumerate(cast("list[Any]", value))
+            ]
             if _IN_LISTS.issuperset(item.kind for item in items):
                 return items
         return Frozen(*self._typed(channel, "", value))
