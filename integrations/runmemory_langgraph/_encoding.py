@@ -207,9 +207,10 @@ class Encoder:
         return node, [("", (digest, node))]
 
     def _is_taken_apart(self, value: Any) -> bool:
-        return (
-            type(value) is list and bool(value) and self._stock and not _holds_pairs(cast("list[Any]", value))
-        )
+        if type(value) is not list or not self._stock:
+            return False
+        items = cast("list[Any]", value)
+        return bool(items) and not _holds_pairs(items)
 
     def frozen(self, channel: str, value: Any) -> Frozen | list[Frozen]:
         """``value`` as it is now, for `node`: what waits, or is sent again, may have been changed in place since."""

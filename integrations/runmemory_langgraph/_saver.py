@@ -89,7 +89,12 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
         super().__init__(serde=serde)
         self._owns_client = client is None
         self._client = client or Client(
-            url, api_key=api_key, keep=keep, expire_after=expire_after, timeout_seconds=timeout_seconds
+            url,
+            api_key=api_key,
+            keep=keep,
+            expire_after=expire_after,
+            timeout_seconds=timeout_seconds,
+            retries=not watch,  # no step waits for a preview longer than it must
         )
         if self._client.remote and not self._client.has_key and not watch:
             raise AccountRequired(
