@@ -102,12 +102,17 @@ def test_a_value_that_cannot_be_shown_is_told_once_and_the_run_goes_on(service, 
         odd: Any
         last: int
 
+    def odd(state: State) -> dict[str, Any]:
+        return {"odd": Odd(), "last": state.get("last", 0) + 1}
+
+    def last(state: State) -> dict[str, Any]:
+        return {"last": state.get("last", 0) + 1}
+
     serde = JsonPlusSerializer(pickle_fallback=True)
     with RunMemorySaver(service.url, watch=True, local=InMemorySaver(serde=serde), serde=serde) as saver:
-        graph = StateGraph(State).add_node("odd", lambda state: {"last": state["last"], "odd": Odd()})
-        graph.add_node("last", lambda state: {"last": state["last"] + 1})
-        built = graph.add_edge(START, "odd").add_edge("odd", "last").compile(checkpointer=saver)
-        assert built.invoke({"last": 0}, CONFIG)["last"] == 1
+        graph = StateGraph(State).add_node("make_odd", odd).add_node("do_last", last)
+        built = graph.add_edge(START, "make_odd").add_edge("make_odd", "do_last").compile(checkpointer=saver)
+        assert built.invoke({"last": 0}, CONFIG)["last"] == 2
     assert sum("no preview: channel 'odd'" in text for text in messages(caplog)) == 1
 
 
