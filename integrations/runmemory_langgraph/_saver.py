@@ -285,7 +285,7 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
                 restart=restart,
             ),
         )
-        return _mapping.config_of(run_id, lane, checkpoint["id"])
+        return _mapping.config_of(run_id, _mapping.namespace_of(config), checkpoint["id"])
 
     def put_writes(
         self,
