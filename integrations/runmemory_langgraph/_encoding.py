@@ -8,8 +8,6 @@ remembered by a digest of its bytes, so that of a chat only the new messages are
 from __future__ import annotations
 
 import logging
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -37,14 +35,17 @@ from runmemory_langgraph._bridge import (
     to_json,
     without_tags,
 )
-from runmemory_langgraph._remembering import Remembered
+from runmemory_langgraph._remembering import Once, Remembered
 
 OnRedact = Callable[[str, str], object]
 """Told the channel and the JSON pointer in its value of each value that was removed."""
 
 METADATA_SERDE = JsonPlusSerializer()
 REMEMBERED_NODES = 20_000
-REMEMBERED_RUNS = 200
+"""Of one run; where the memory of all runs is over its bytes, those are forgotten that were not used for longest."""
+REMEMBERED_NODE_BYTES = 32 * MIB
+NODE_BYTES = 700
+"""About what one node takes, with its digest and address."""
 REMEMBERED_LIST_BYTES = 32 * MIB
 _SHORT_LIST = 100
 _LONG_LIST = 8
@@ -151,19 +152,13 @@ class Encoder:
         self._redacts = bool(redact)
         self._mode: Mode = "full" if redact == "strict" else "names"
         self._on_redact = on_redact
-        self._lock = threading.Lock()
-        self._memories: OrderedDict[str, _Memory] = OrderedDict()
+        self._memories: Remembered[_Memory] = Remembered(REMEMBERED_NODE_BYTES)
         self._lists: Remembered[_Listed] = Remembered(REMEMBERED_LIST_BYTES)
-        self._warned: set[str] = set()
+        self._warned = Once()
 
     def batch(self, run_id: str) -> Batch:
         """An empty batch for one commit to ``run_id``."""
-        with self._lock:
-            memory = self._memories.setdefault(run_id, _Memory())
-            self._memories.move_to_end(run_id)
-            while len(self._memories) > REMEMBERED_RUNS:
-                self._memories.popitem(last=False)
-            return Batch(run_id, memory)
+        return Batch(run_id, self._memories.find(run_id) or _Memory())
 
     def confirm(self, batch: Batch) -> None:
         """Remember that the store holds what ``batch`` carried."""
@@ -172,13 +167,15 @@ class Encoder:
             memory.clear()
         memory.nodes.update(batch.nodes)
         memory.addresses.update(batch.texts)
+        known = max(len(memory.nodes), len(memory.addresses)) + len(memory.told)
+        self._memories.keep(memory, NODE_BYTES * known, batch.run_id)
         for place, listed in batch.lists.items():
-            self._lists.keep(listed, len(listed.data), batch.run_id, *place)
+            size = len(listed.data) + NODE_BYTES * len(listed.elements)
+            self._lists.keep(listed, size, batch.run_id, *place)
 
     def forget(self, run_id: str) -> None:
         """Forget what the store was thought to hold of a run."""
-        with self._lock:
-            self._memories.pop(run_id, None)
+        self._memories.forget(run_id)
         self._lists.forget(run_id)
 
     def node(self, channel: str, value: Any, batch: Batch, *, lane: str | None = None) -> parts.Node:
@@ -354,8 +351,7 @@ class Encoder:
         return redacted.value, removed
 
     def _warn(self, words: str) -> None:
-        if words not in self._warned:
-            self._warned.add(words)
+        if self._warned.is_new(words):
             logger.warning("runmemory: %s", words)
 
 

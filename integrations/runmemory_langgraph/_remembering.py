@@ -45,3 +45,22 @@ class Remembered(Generic[Value]):
     def _drop(self, place: tuple[str, ...]) -> None:
         _, size_bytes = self._kept.pop(place, (None, 0))
         self._bytes -= size_bytes
+
+
+class Once:
+    """What was told, to tell it once; of the oldest beyond ``limit`` it may be told again. Thread-safe."""
+
+    def __init__(self, limit: int = 1_000) -> None:
+        self._limit = limit
+        self._lock = threading.Lock()
+        self._told: OrderedDict[tuple[str, ...], None] = OrderedDict()
+
+    def is_new(self, *subject: str) -> bool:
+        """Whether it is to be told now."""
+        with self._lock:
+            new = subject not in self._told
+            self._told[subject] = None
+            self._told.move_to_end(subject)
+            while len(self._told) > self._limit:
+                self._told.popitem(last=False)
+            return new

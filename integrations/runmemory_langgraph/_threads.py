@@ -19,6 +19,7 @@ from langgraph.checkpoint.serde.types import ERROR, INTERRUPT
 
 from runmemory_core.model import RunStatus
 from runmemory_langgraph._mapping import place_of
+from runmemory_langgraph._remembering import Once
 
 logger = logging.getLogger("runmemory")
 
@@ -73,7 +74,7 @@ class Threads:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._threads: OrderedDict[str, _Thread] = OrderedDict()
-        self._warned: set[tuple[str, str]] = set()
+        self._warned = Once()
 
     def note_loaded(
         self, run_id: str, key: str | None, pending: Iterable[PendingWrite], *, chosen: bool
@@ -150,8 +151,7 @@ class Threads:
 
     def warn_once(self, run_id: str, subject: str, words: str) -> None:
         """Warn of a subject once for each thread."""
-        if (run_id, subject) not in self._warned:
-            self._warned.add((run_id, subject))
+        if self._warned.is_new(run_id, subject):
             logger.warning("runmemory: %s", words)
 
     def _of(self, run_id: str) -> _Thread:
