@@ -45,15 +45,16 @@ _OWN_FIELDS = frozenset({"id", "channel_values", "channel_versions", "versions_s
 def place_of(config: RunnableConfig) -> tuple[str, str, str | None]:
     """thread_id, checkpoint_ns and checkpoint_id of a config; raises `ValueError` without a thread_id."""
     configurable = config.get("configurable", {})
-    if "thread_id" not in configurable:
+    if configurable.get("thread_id") is None:
         raise ValueError(
-            'the config has no thread_id: pass {"configurable": {"thread_id": "…"}}, the same after a crash'
+            "the config has no thread_id, or None, which would be one thread for all: "
+            'pass {"configurable": {"thread_id": "…"}}, the same after a crash'
         )
     checkpoint_id = configurable.get("checkpoint_id")
     return (
         str(configurable["thread_id"]),
         lane_of(namespace_of(config)),
-        None if checkpoint_id is None else str(checkpoint_id),
+        str(checkpoint_id) if checkpoint_id else None,
     )
 
 

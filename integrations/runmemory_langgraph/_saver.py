@@ -216,7 +216,7 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
             if "checkpoint_ns" in config.get("configurable", {}):
                 query["lane"] = lane
         if before is not None:
-            query["before"] = before.get("configurable", {}).get("checkpoint_id")
+            query["before"] = before.get("configurable", {}).get("checkpoint_id") or None
         if wanted:
             query["metadata"] = {name: metadata_value(value) for name, value in wanted.items()}
         return query

@@ -125,6 +125,8 @@ class WatchingSaver(RunMemorySaver):
         return self._loaded_from(config, await self._local.aget_tuple(config))
 
     def list(self, config: RunnableConfig | None, **options: Any) -> Iterator[CheckpointTuple]:
+        if config is not None:
+            _mapping.place_of(config)
         return self._local.list(config, **options)
 
     def alist(self, config: RunnableConfig | None, **options: Any) -> AsyncIterator[CheckpointTuple]:
@@ -137,6 +139,7 @@ class WatchingSaver(RunMemorySaver):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
+        _mapping.place_of(config)
         put = self._local.put(config, checkpoint, metadata, new_versions)
         self._preview(config, checkpoint, metadata)
         return put
@@ -148,6 +151,7 @@ class WatchingSaver(RunMemorySaver):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
+        _mapping.place_of(config)
         put = await self._local.aput(config, checkpoint, metadata, new_versions)
         await asyncio.to_thread(self._preview, config, checkpoint, metadata)
         return put

@@ -4,7 +4,31 @@ from typing import Any
 
 import pytest
 
+from runmemory_langgraph import RunMemorySaver
 from tests.adapters.test_langgraph_saver import THREAD, checkpoint_of, put
+
+
+@pytest.mark.parametrize("watch", [False, True])
+def test_none_is_no_thread_that_all_would_share(saver, service, watch):
+    chosen = RunMemorySaver(service.url, watch=True) if watch else saver
+    nothing: Any = {"configurable": {"thread_id": None, "checkpoint_ns": ""}}
+    for call in (
+        lambda: put(chosen, {"x": 1}, nothing),
+        lambda: chosen.get_tuple(nothing),
+        lambda: [*chosen.list(nothing)],
+    ):
+        with pytest.raises(ValueError, match="no thread_id, or None"):
+            call()
+
+
+def test_an_empty_checkpoint_id_means_the_latest(saver):
+    first = put(saver, {"x": 1})
+    latest = put(saver, {"x": 2}, first)
+    for empty in ("", None):
+        asked: Any = {"configurable": THREAD["configurable"] | {"checkpoint_id": empty}}
+        assert saver.get_tuple(asked).config == latest
+        assert len([*saver.list(asked)]) == 2
+        assert len([*saver.list(THREAD, before=asked)]) == 2
 
 
 def test_a_result_is_sent_again_as_it_was_when_it_came(saver_maker):
