@@ -14,16 +14,26 @@ from enum import Enum
 from importlib import import_module
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
-from langgraph.checkpoint.serde.types import _DeltaSnapshot  # pyright: ignore[reportPrivateUsage]
 from langgraph.types import Send
 from pydantic import BaseModel
 
 from runmemory_core.policy.secret_formats import MARKER
 from runmemory_langgraph._bridge import unpack
 
+try:
+    from langgraph.checkpoint.serde import types as _types
+
+    snapshot_of = _types._DeltaSnapshot  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+except (
+    ImportError,
+    AttributeError,
+):  # the class is private; without it a snapshot is refused as what nothing takes
+    snapshot_of = None
+
 ClassName: TypeAlias = tuple[str, str]
 """Module and name of a class, as stored."""
 
+_UNNAMED: Final = {6: ("numpy", "ndarray"), 7: ("langgraph", "snapshot of a delta channel")}
 _MARKER_BYTES: Final = MARKER.encode()
 
 
@@ -49,10 +59,10 @@ class Builder:
     def __call__(self, code: int, data: bytes) -> Any:
         """The object of one extension."""
         held = unpack(data, self)
-        if code == 7:
-            return _DeltaSnapshot(held)
-        named = ("numpy", "ndarray") if code == 6 else (held[0], held[1])
+        named = _UNNAMED[code] if code in _UNNAMED else (held[0], held[1])
         try:
+            if code == 7:
+                return cast("Any", snapshot_of)(held)
             if code == 6:
                 return _array(*held)
             return _BUILDERS[code](self._found(named), data, *held[2:])
