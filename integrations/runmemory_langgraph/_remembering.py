@@ -48,19 +48,18 @@ class Remembered(Generic[Value]):
 
 
 class Once:
-    """What was told, to tell it once; of the oldest beyond ``limit`` it may be told again. Thread-safe."""
+    """What was told, to tell it once; all may be told again after more than ``limit``. Thread-safe, without a lock."""
 
     def __init__(self, limit: int = 1_000) -> None:
         self._limit = limit
-        self._lock = threading.Lock()
-        self._told: OrderedDict[tuple[str, ...], None] = OrderedDict()
+        self._told: dict[tuple[str, ...], object] = {}
 
     def is_new(self, *subject: str) -> bool:
         """Whether it is to be told now."""
-        with self._lock:
-            new = subject not in self._told
-            self._told[subject] = None
-            self._told.move_to_end(subject)
-            while len(self._told) > self._limit:
-                self._told.popitem(last=False)
-            return new
+        mark = object()
+        new = (
+            self._told.setdefault(subject, mark) is mark
+        )  # one step: of two threads one is told that it is new
+        if len(self._told) > self._limit:
+            self._told = {subject: mark}
+        return new
