@@ -46,6 +46,7 @@ HOLDING_CODES: Final = frozenset({6, 7})
 _HELD: Final = ("value", "items", "text")
 """Members of a tag that hold the user's values."""
 
+_UNREADABLE_ARRAYS: Final = (b"|O", b"|V")
 _TAG_BYTES: Final = TAG.encode()
 _EXACT_INT: Final = 2**53
 _MALFORMED: Final = (ValueError, KeyError, TypeError, AttributeError)
@@ -140,9 +141,16 @@ def find_secrets(value: Json) -> list[str]:
 
     Secret types are pydantic's, and every imported class with a ``get_secret_value``.
     """
-    found: list[str] = []
-    _find_secrets(value, [], found)
-    return found
+    return _find_extensions(value, _is_secret, "value")
+
+
+def find_arrays_of_objects(value: Json, data: bytes) -> list[str]:
+    """JSON pointers to NumPy arrays whose bytes are addresses or unnamed fields; ``data`` is the value's msgpack."""
+    if not any(
+        mark in data for mark in _UNREADABLE_ARRAYS
+    ):  # a look that values without arrays hardly pay for
+        return []
+    return _find_extensions(value, _is_array_of_objects)
 
 
 def without_tags(value: Json, pointer: str) -> str:
@@ -354,24 +362,40 @@ _UNTAGGERS: Final[dict[str, Callable[[dict[str, Any]], Any]]] = {
 }
 
 
-# --- secrets by type ------------------------------------------------------------------------------------
+# --- extensions of a kind --------------------------------------------------------------------------------
 
 
-def _find_secrets(value: Json, path: list[str | int], found: list[str]) -> None:
-    kind = value.__class__
-    children: Iterable[tuple[Any, Any]] = ()
-    if kind is dict:
-        if value.get(TAG) == "ext" and _is_secret(value):
-            found.append(_pointer([*path, "value"]))
-            return
-        children = value.items()
-    elif kind is list and not _CONTAINERS.isdisjoint(map(type, value)):
-        children = enumerate[Any](value)
-    for key, child in children:
-        if type(child) in _CONTAINERS:
-            path.append(key)
-            _find_secrets(child, path, found)
-            path.pop()
+def _find_extensions(value: Json, wanted: Callable[[dict[str, Any]], bool], *member: str) -> list[str]:
+    """JSON pointers to extensions that are ``wanted``, or to a ``member`` of them."""
+    found: list[str] = []
+    path: list[str | int] = []
+
+    def look(value: Json) -> None:
+        kind = value.__class__
+        children: Iterable[tuple[Any, Any]] = ()
+        if kind is dict:
+            if value.get(TAG) == "ext" and wanted(value):
+                found.append(_pointer([*path, *member]))
+                return
+            children = value.items()
+        elif kind is list and not _CONTAINERS.isdisjoint(map(type, value)):
+            children = enumerate[Any](value)
+        for key, child in children:
+            if type(child) in _CONTAINERS:
+                path.append(key)
+                look(child)
+                path.pop()
+
+    look(value)
+    return found
+
+
+def _is_array_of_objects(ext: dict[str, Any]) -> bool:
+    match ext:
+        case {"code": 6, "value": [str(dtype), *_]}:
+            return dtype[:2].encode() in _UNREADABLE_ARRAYS
+        case _:
+            return False
 
 
 def _is_secret(ext: dict[str, Any]) -> bool:

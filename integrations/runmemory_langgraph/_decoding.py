@@ -1,18 +1,19 @@
 """Building the objects of a checkpoint, and refusing those that stored bytes may not ask for.
 
 LangGraph's serializer imports and calls whatever the bytes name: who owns the store would run code in every
-client. So the names are judged first, in the very bytes that are loaded afterwards, and the serializer that
-loads them is told to build nothing else.
+client. So the names are judged first, in the very bytes that are loaded afterwards, and nothing else is built.
 
-Belongs here: that judgement and the loading. Does not belong here: the form of tagged JSON (`_bridge`).
+Belongs here: that judgement and the loading. Does not belong here: the form of tagged JSON (`_bridge`), and the
+calling of classes (`_building`).
 """
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple, NoReturn, TypeAlias
@@ -34,14 +35,12 @@ from runmemory_langgraph._bridge import (
     list_of_packed,
     unpack,
 )
+from runmemory_langgraph._building import Builder, ClassName, Failure
 
 try:
     from langgraph.checkpoint.serde import _msgpack as _langgraph
 except ImportError:  # the module is private; without its lists their types need `allow`, as the refusal says
     _langgraph = None
-
-ClassName: TypeAlias = tuple[str, str]
-"""Module and name of a class, as stored."""
 
 Asked: TypeAlias = tuple[int, str, str, str]
 """Extension code, module, name and method (or ``""``) of what stored bytes want called."""
@@ -51,14 +50,16 @@ _SAFE_TYPES: Final[frozenset[tuple[str, ...]]] = getattr(_langgraph, "SAFE_MSGPA
 _SAFE_METHODS: Final[frozenset[tuple[str, ...]]] = getattr(_langgraph, "SAFE_MSGPACK_METHODS", frozenset())
 _PLAIN_BASES: Final = frozenset[type]({BaseModel, Enum, SecretStr, SecretBytes, Secret})
 _PLAIN_KINDS: Final = frozenset({"null", "bytes", "bytearray"})
-_ONLY_DATETIME: Final = "LangGraph calls methods for datetime only; allowed, it comes back in its stored form"
+_OWN_METHOD: Final = "fromisoformat"
+_ONLY_DATETIME: Final = f"only {_OWN_METHOD} of datetime is called, and of classes that are allowed"
 _SHOWN_CHARACTERS: Final = 200
 
 
 class DecodingRefused(RunMemoryError):
-    """Stored bytes ask for a class that was not allowed; nothing was imported, called or built.
+    """Stored bytes ask for a class that was not allowed, or that no longer takes what was saved of it.
 
-    Allow the class by ``allow=[…]`` if it is yours, or import its module before the checkpoint is read.
+    Allow the class by ``allow=[…]`` if it is yours, or import its module before the checkpoint is read. A class that
+    changed needs a way to take its old form, such as a default or a validator.
     """
 
     code = "decoding_refused"
@@ -80,7 +81,7 @@ def decode(
     kinds of bytes by its own rules, except that a pickle is never handed on.
     """
     try:
-        return _load(_typed(value), serde, _names(frozenset(allow)))
+        return _load(_typed(value), serde, _named(frozenset(allow)))
     except DecodingRefused:
         if on_unknown == "raw":
             return value
@@ -115,7 +116,7 @@ def load_packed(
     packed: Packed, *, serde: SerializerProtocol, allow: Iterable[type | ClassName] = frozenset()
 ) -> Any:
     """`decode` of a packed value."""
-    return _load(("msgpack", packed.data), serde, _names(frozenset(allow)), packed.asks)
+    return _load(("msgpack", packed.data), serde, _named(frozenset(allow)), packed.asks)
 
 
 def _typed(value: Json) -> Typed:
@@ -134,7 +135,7 @@ def _changed_there(error: ValueError) -> DecodingRefused:
 def _load(
     typed: Typed,
     serde: SerializerProtocol,
-    allow: frozenset[ClassName],
+    allow: Mapping[ClassName, type | None],
     asks: frozenset[Asked] | None = None,
 ) -> Any:
     kind, data = typed
@@ -149,7 +150,8 @@ def _load(
         stock = _is_stock(serde)
         if kind == "msgpack":
             judged = _judged(_asked(data, foreign_codes=not stock) if asks is None else asks, allow)
-            serde = _strict(judged) if stock else serde.with_msgpack_allowlist(judged)
+            if not _has_own_hook(serde):
+                return _built(serde, data, Builder(judged, {n: c for n, c in allow.items() if c is not None}))
         elif kind == "json":
             _refuse_constructors(data)
         elif stock and kind not in _PLAIN_KINDS:
@@ -158,37 +160,56 @@ def _load(
     return serde.loads_typed((kind, data))
 
 
+def _built(serde: JsonPlusSerializer, data: bytes, builder: Builder) -> Any:
+    serde = copy.copy(serde)
+    serde._unpack_ext_hook = builder  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - loads_typed may be derived
+    try:
+        return serde.loads_typed(("msgpack", data))
+    except Exception as error:
+        if builder.failure is None:
+            raise
+        raise _not_taken(builder.failure) from error
+
+
+def _not_taken(failure: Failure) -> DecodingRefused:
+    named = _shown(f"{failure.module}.{failure.name}")
+    return DecodingRefused(
+        f"this checkpoint holds a value of {named} that the class does not take ({failure.error}), probably since it "
+        "changed after the save: let it take the old form too (a default, a validator, _missing_), pass the class "
+        "itself in allow=[…] if another one has its name, or read the thread with the release that saved it",
+        module=_shown(failure.module),
+        name=_shown(failure.name),
+    )
+
+
 def _is_stock(serde: SerializerProtocol) -> bool:
-    return type(serde) is JsonPlusSerializer and not getattr(serde, "_custom_unpack_ext_hook", False)
+    return type(serde) is JsonPlusSerializer and not _has_own_hook(serde)
 
 
-@lru_cache(maxsize=128)
-def _strict(judged: frozenset[ClassName]) -> JsonPlusSerializer:
-    """A serializer that builds these and its safe types: no warning for them, a second lock for others."""
-    return JsonPlusSerializer(allowed_msgpack_modules=judged)
+def _has_own_hook(serde: JsonPlusSerializer) -> bool:
+    return bool(getattr(serde, "_custom_unpack_ext_hook", False))
 
 
 @lru_cache(maxsize=32)
-def _names(allow: frozenset[type | ClassName]) -> frozenset[ClassName]:
-    return frozenset((a.__module__, a.__name__) if isinstance(a, type) else a for a in allow)
+def _named(allow: frozenset[type | ClassName]) -> Mapping[ClassName, type | None]:
+    """What is allowed by its stored name, with the class where that was given."""
+    by_name: dict[ClassName, type | None] = {each: None for each in allow if not isinstance(each, type)}
+    return by_name | {(each.__module__, each.__name__): each for each in allow if isinstance(each, type)}
 
 
 # --- judging --------------------------------------------------------------------------------------------
 
 
-def _judged(asked: Iterable[Asked], allow: frozenset[ClassName]) -> frozenset[ClassName]:
-    """The classes beyond LangGraph's safe types that are asked for; all of them may be built."""
-    judged: set[ClassName] = set()
+def _judged(asked: Iterable[Asked], allow: Mapping[ClassName, object]) -> frozenset[ClassName]:
+    """The classes that are asked for; all of them may be built."""
     for code, module, name, method in asked:
-        if (module, name) in allow:
-            judged.add((module, name))
-        elif code == _METHOD_CODE:
-            if (module, name, method) not in _SAFE_METHODS:
+        allowed = (module, name) in allow
+        if code == _METHOD_CODE:
+            if not (allowed and method == _OWN_METHOD) and (module, name, method) not in _SAFE_METHODS:
                 _refuse(module, name, _ONLY_DATETIME)
-        elif (module, name) not in _SAFE_TYPES:
+        elif not allowed and (module, name) not in _SAFE_TYPES:
             _judge_class(module, name)
-            judged.add((module, name))
-    return frozenset(judged)
+    return frozenset((module, name) for _, module, name, _ in asked)
 
 
 def _asked(data: bytes, *, foreign_codes: bool) -> frozenset[Asked]:

@@ -8,8 +8,6 @@ remembered by a digest of its bytes, so that of a chat only the new messages are
 from __future__ import annotations
 
 import logging
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -17,25 +15,37 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, Literal, NamedTuple, cast
 
+import ormsgpack
+from langgraph.checkpoint.base import WRITES_IDX_MAP
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from runmemory_core import parts
-from runmemory_core.client import around_forks
 from runmemory_core.model import MIB
 from runmemory_core.policy.json_rules import write
 from runmemory_core.policy.redaction import Mode
 from runmemory_core.policy.secret_formats import MARKER
 from runmemory_core.policy.tagged_json import redact_tagged
-from runmemory_langgraph._bridge import find_secrets, head_bytes, is_opaque, to_json, without_tags
-from runmemory_langgraph._remembering import Remembered
+from runmemory_langgraph._bridge import (
+    find_arrays_of_objects,
+    find_secrets,
+    head_bytes,
+    is_opaque,
+    list_of_packed,
+    to_json,
+    without_tags,
+)
+from runmemory_langgraph._remembering import Once, Remembered
 
 OnRedact = Callable[[str, str], object]
 """Told the channel and the JSON pointer in its value of each value that was removed."""
 
 METADATA_SERDE = JsonPlusSerializer()
 REMEMBERED_NODES = 20_000
-REMEMBERED_RUNS = 200
+"""Of one run; where the memory of all runs is over its bytes, those are forgotten that were not used for longest."""
+REMEMBERED_NODE_BYTES = 32 * MIB
+NODE_BYTES = 700
+"""About what one node takes, with its digest and address."""
 REMEMBERED_LIST_BYTES = 32 * MIB
 _SHORT_LIST = 100
 _LONG_LIST = 8
@@ -56,6 +66,25 @@ class _Memory:
 
     nodes: dict[bytes, parts.Node] = field(default_factory=dict[bytes, parts.Node])
     addresses: set[str] = field(default_factory=set[str])
+    removed: dict[bytes, list[str]] = field(default_factory=dict[bytes, list[str]])
+    """Pointers to what was removed from a value, by its digest."""
+    told: dict[tuple[str, str, int | str], bytes] = field(
+        default_factory=dict[tuple[str, str, "int | str"], bytes]
+    )
+    """The value of which ``on_redact`` was told last, by lane, channel and index."""
+
+    def clear(self) -> None:
+        self.nodes.clear()
+        self.addresses.clear()
+        self.removed.clear()
+        self.told.clear()
+
+
+class Frozen(NamedTuple):
+    """A value, or an element of a list, as the serializer wrote it."""
+
+    kind: str
+    data: bytes
 
 
 class _Listed(NamedTuple):
@@ -95,6 +124,10 @@ def metadata_value(value: Any) -> Any:
     return to_json(METADATA_SERDE.dumps_typed(value))
 
 
+_Element = tuple[int | str, tuple[bytes, parts.Node]]
+"""Digest and node of a value or an element, by its index or ``""``."""
+
+
 class _OnlyWhole(Exception):
     """An element of a list cannot be shown alone: the list is encoded as one value."""
 
@@ -119,54 +152,84 @@ class Encoder:
         self._redacts = bool(redact)
         self._mode: Mode = "full" if redact == "strict" else "names"
         self._on_redact = on_redact
-        self._unlock()
-        around_forks(after_in_child=self._unlock)
-        self._memories: OrderedDict[str, _Memory] = OrderedDict()
+        self._memories: Remembered[_Memory] = Remembered(REMEMBERED_NODE_BYTES)
         self._lists: Remembered[_Listed] = Remembered(REMEMBERED_LIST_BYTES)
-        self._warned: set[str] = set()
-
-    def _unlock(self) -> None:
-        """Begin with a lock that nobody holds, also in a forked child."""
-        self._lock = threading.Lock()
+        self._warned = Once()
 
     def batch(self, run_id: str) -> Batch:
         """An empty batch for one commit to ``run_id``."""
-        with self._lock:
-            memory = self._memories.setdefault(run_id, _Memory())
-            self._memories.move_to_end(run_id)
-            while len(self._memories) > REMEMBERED_RUNS:
-                self._memories.popitem(last=False)
-            return Batch(run_id, memory)
+        return Batch(run_id, self._memories.find(run_id) or _Memory())
 
     def confirm(self, batch: Batch) -> None:
         """Remember that the store holds what ``batch`` carried."""
         memory = batch.memory
         if len(memory.nodes) > REMEMBERED_NODES:
-            memory.nodes.clear()
-            memory.addresses.clear()
+            memory.clear()
         memory.nodes.update(batch.nodes)
         memory.addresses.update(batch.texts)
+        known = max(len(memory.nodes), len(memory.addresses)) + len(memory.told)
+        self._memories.keep(memory, NODE_BYTES * known, batch.run_id)
         for place, listed in batch.lists.items():
-            self._lists.keep(listed, len(listed.data), batch.run_id, *place)
+            size = len(listed.data) + NODE_BYTES * len(listed.elements)
+            self._lists.keep(listed, size, batch.run_id, *place)
 
     def forget(self, run_id: str) -> None:
         """Forget what the store was thought to hold of a run."""
-        with self._lock:
-            self._memories.pop(run_id, None)
+        self._memories.forget(run_id)
         self._lists.forget(run_id)
 
     def node(self, channel: str, value: Any, batch: Batch, *, lane: str | None = None) -> parts.Node:
         """The node of a channel's value; raises `TypeError` with channel and path for what cannot be dumped.
 
-        With ``lane`` the value is of a state: if it is a list, the next state probably begins with it.
+        With ``lane`` the value is of a state: if it is a list, the next state probably begins with it. Only then, and
+        for what never gets into a state, is ``on_redact`` told: a result does not know its place in a list.
         """
-        if type(value) is list and value and self._stock and not _holds_pairs(cast("list[Any]", value)):
+        node, found = self._whole_or_list(channel, value, batch, lane)
+        if self._on_redact is not None and (lane is not None or channel in WRITES_IDX_MAP):
+            self._tell(self._on_redact, lane or "", channel, found, batch)
+        return node
+
+    def _whole_or_list(
+        self, channel: str, value: Any, batch: Batch, lane: str | None
+    ) -> tuple[parts.Node, list[_Element]]:
+        if self._is_taken_apart(value):
             items = cast("list[Any]", value)
             with suppress(_OnlyWhole):
                 if lane is None or len(items) < _LONG_LIST:
-                    return self._list(self._elements(channel, items, batch), batch)
-                return self._list(self._grown(lane, channel, items, batch), batch)
-        return self._element(channel, "", value, batch)[1]
+                    found = self._elements(channel, items, batch)
+                else:
+                    found = self._grown(lane, channel, items, batch)
+                return self._list(found, batch), list(enumerate(found))
+        digest, node = self._element(channel, "", value, batch)
+        return node, [("", (digest, node))]
+
+    def _is_taken_apart(self, value: Any) -> bool:
+        if type(value) is not list or not self._stock:
+            return False
+        items = cast("list[Any]", value)
+        return bool(items) and not _holds_pairs(items)
+
+    def frozen(self, channel: str, value: Any) -> Frozen | list[Frozen]:
+        """``value`` as it is now, for `node`: what waits, or is sent again, may have been changed in place since."""
+        if self._is_taken_apart(value):
+            items = [
+                Frozen(*self._typed(channel, index, item))
+                for index, item in enumerate(cast("list[Any]", value))
+            ]
+            if _IN_LISTS.issuperset(item.kind for item in items):
+                return items
+        return Frozen(*self._typed(channel, "", value))
+
+    def _tell(
+        self, on_redact: OnRedact, lane: str, channel: str, found: Iterable[_Element], batch: Batch
+    ) -> None:
+        """Tell ``on_redact`` of what was removed from the values, once for each place and value."""
+        removed, told = batch.memory.removed, batch.memory.told
+        for index, (digest, _) in found if removed else ():
+            if digest in removed and told.get((lane, channel, index)) != digest:
+                told[lane, channel, index] = digest
+                for pointer in removed[digest]:
+                    on_redact(channel, pointer if index == "" else f"/{index}{pointer}")
 
     def metadata(self, metadata: Mapping[str, Any]) -> dict[str, Any]:
         """Metadata as tagged JSON; LangGraph merges the config's scalars into it, keys among them."""
@@ -174,7 +237,11 @@ class Encoder:
         if not self._redacts:
             return shown
         others = {name: value for name, value in shown.items() if name not in _LANGGRAPHS_OWN}
-        return shown | self._redacted("metadata", "", others) if others else shown
+        kept, removed = self._redacted("metadata", "", others)
+        if self._on_redact is not None:
+            for pointer in removed:
+                self._on_redact("metadata", pointer)
+        return shown | kept
 
     def tagged(self, channel: str, value: Any) -> Any:
         """The tagged JSON of a value that stands inline, as the graph's serializer writes it."""
@@ -231,14 +298,21 @@ class Encoder:
         node = batch.find(digest)
         if node is None:
             shown = to_json(typed)
+            _refuse_arrays_of_objects(channel, index, shown, data)
             if index != "" and is_opaque(shown):
                 raise _OnlyWhole
             if self._redacts:
-                shown = self._redacted(channel, index, shown)
+                shown, removed = self._redacted(channel, index, shown)
+                if removed:
+                    batch.memory.removed[digest] = removed
             node = batch.nodes[digest] = parts.of_text(write(shown), batch.texts)
         return digest, node
 
     def _typed(self, channel: str, index: int | str, value: Any) -> tuple[str, bytes]:
+        if type(value) is Frozen:
+            return value
+        if type(value) is list and value and type(cast("list[Any]", value)[0]) is Frozen:
+            return _thawed(cast("list[Frozen]", value))
         try:
             typed = self._serde.dumps_typed(value)
         except Exception as error:
@@ -255,31 +329,29 @@ class Encoder:
             )
         return typed
 
-    def _redacted(self, channel: str, index: int | str, shown: Any) -> Any:
-        """The value without what stands under names of secrets or is of a type for secrets."""
+    def _redacted(self, channel: str, index: int | str, shown: Any) -> tuple[Any, list[str]]:
+        """The value without what stands under names of secrets or is of a type for secrets; where that stood."""
         place = f"/{channel}" if index == "" else f"/{channel}/{index}"
         if is_opaque(shown):
             self._warn(f"{place} is kept as opaque bytes, so nothing in it was looked at or removed")
-            return shown
+            return shown, []
         removed: list[str] = []
         for pointer in find_secrets(shown):
             removed.append(without_tags(shown, pointer))
             _replace(shown, pointer, MARKER)
         redacted = redact_tagged(shown, name=channel, mode=self._mode)
-        for pointer in (*removed, *redacted.removed):
+        removed += redacted.removed
+        for pointer in removed:
             self._warn(f"saved {MARKER} instead of the value at {place}{pointer}: {_REDACTION_GUIDE}")
-            if self._on_redact is not None:
-                self._on_redact(channel, f"{place}{pointer}".removeprefix(f"/{channel}"))
         for pointer in redacted.warned:
             self._warn(
                 f"{place}{pointer} holds what looks like a credential and was kept as it is: take it out of the "
                 'state, or use redact="strict"'
             )
-        return redacted.value
+        return redacted.value, removed
 
     def _warn(self, words: str) -> None:
-        if words not in self._warned:
-            self._warned.add(words)
+        if self._warned.is_new(words):
             logger.warning("runmemory: %s", words)
 
 
@@ -291,10 +363,28 @@ def _replace(value: Any, pointer: str, new: Any) -> None:
     value[int(last) if isinstance(value, list) else last] = new
 
 
+def _refuse_arrays_of_objects(channel: str, index: int | str, shown: Any, data: bytes) -> None:
+    for pointer in find_arrays_of_objects(shown, data):
+        where = without_tags(shown, pointer) if index == "" else f"/{index}{without_tags(shown, pointer)}"
+        raise TypeError(
+            f"channel {channel!r} holds a NumPy array of objects or named fields at {where or '/'}, of which only "
+            "addresses or bare bytes would be saved: make it a list, or an array of numbers or text"
+        )
+
+
 @lru_cache(maxsize=1_000)
 def _salted(channel: str, kind: str) -> blake2b:
     # The name of its channel decides whether a value is redacted, so equal values of two channels differ.
     return blake2b(f"{len(kind)}:{kind}{len(channel)}:{channel}:".encode(), digest_size=16)
+
+
+def _thawed(items: Sequence[Frozen]) -> Frozen:
+    """The list of these elements as the serializer writes it at once."""
+    packed = [
+        data if kind == "msgpack" else ormsgpack.packb(None if kind == "null" else data)
+        for kind, data in items
+    ]
+    return Frozen("msgpack", list_of_packed(packed))
 
 
 def _holds_pairs(items: list[Any]) -> bool:

@@ -10,6 +10,7 @@ Belongs here: the values of one reply, and what is remembered of it. Does not be
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -30,8 +31,13 @@ from runmemory_langgraph._decoding import (
 )
 from runmemory_langgraph._encoding import METADATA_SERDE
 
+_INDEX = re.compile(r"^/\d+")
+
 Restore = Callable[[str, str], Any]
-"""Given channel and JSON pointer of a removed value, the value to put there, or None to leave it."""
+"""Given channel and JSON pointer of a removed value, the value to put there, or None to leave it.
+
+An element of a list that is only to be added has the index ``-``, the element after the last one.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,19 +66,25 @@ class Values:
         """The size of ``packed``."""
         return sum(len(each.data) for each in self.packed.values())
 
-    def value(self, channel: str, node: parts.Node) -> Any:
-        """The object that ``node`` of a channel stands for; raises `DecodingRefused` for what may not be built."""
+    def value(self, channel: str, node: parts.Node, *, added: bool = False) -> Any:
+        """The object that ``node`` of a channel stands for; raises `DecodingRefused` for what may not be built.
+
+        What a task ``added`` does not know the place that it will have in a list.
+        """
         if "l" in node:
             items = list(parts.unpaged(node["l"], self._text))
             if all("=" in item for item in items):  # small values, such as numbers, cost less together
-                return self.decoded(self._json(channel, "", {"l": items}))
+                return self.decoded(self._json(channel, "", {"l": items}, added=added))
             packed = packed_list(
-                [self._packed(channel, f"/{index}", item) for index, item in enumerate(items)]
+                [
+                    self._packed(channel, "/-" if added else f"/{index}", item)
+                    for index, item in enumerate(items)
+                ]
             )
         elif (known := self._known.get(node.get("p", ""))) is not None:
             packed = self.packed[node["p"]] = known
         else:
-            return self.decoded(self._json(channel, "", node))
+            return self.decoded(self._json(channel, "", node, added=added))
         return load_packed(packed, serde=self._reading.serde, allow=self._reading.allow)
 
     def decoded(self, value: Any) -> Any:
@@ -102,10 +114,16 @@ class Values:
         self.packed[where] = packed
         return packed
 
-    def _json(self, channel: str, pointer: str, node: parts.Node) -> Any:
+    def _json(self, channel: str, pointer: str, node: parts.Node, *, added: bool = False) -> Any:
         text = None if "=" in node else self.text(node)
         value = node["="] if text is None else from_json(text)
         restore = self._reading.restore
         if restore is not None and (text is None or MARKER in text):
-            value = replace_strings(value, MARKER, lambda inner: restore(channel, inner), pointer)
+            placeless = added and value.__class__ is list
+            value = replace_strings(
+                value,
+                MARKER,
+                lambda inner: restore(channel, _INDEX.sub("/-", inner) if placeless else inner),
+                pointer,
+            )
         return value

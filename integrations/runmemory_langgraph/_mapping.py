@@ -2,13 +2,17 @@
 
 thread_id becomes run_id, checkpoint_ns the lane, checkpoint_id the key. Beside the channels' values an entry keeps
 ``extra``: the rest of the checkpoint, with maps of versions as lists of pairs, because channel and node names are
-data there and must be neither redacted nor renamed.
+data there and must be neither redacted nor renamed. Those of a graph of hundreds of nodes are packed, and a namespace
+that is too long for a lane gets a shorter name, with the whole one in ``extra``.
 """
 
 from __future__ import annotations
 
+import zlib
+from base64 import b64decode, b64encode
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
+from hashlib import blake2b
 from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -29,26 +33,31 @@ from runmemory_core.model import LIMITS, Plan, RunStatus
 from runmemory_core.operations._fields import NAME_CHARACTERS
 from runmemory_core.operations.storage import Entry, TaskWrites
 from runmemory_core.policy.admission import run_state_too_large
+from runmemory_core.policy.json_rules import write
 from runmemory_core.policy.redaction import contains_credential
-from runmemory_langgraph._encoding import Batch, Encoder
+from runmemory_langgraph._encoding import Batch, Encoder, Frozen
 from runmemory_langgraph._loading import Values
 
 _STEP_CHARACTERS = 200
+_LANE_CHARACTERS = 2_000
+_READABLE_VERSIONS = 500
+_INLINE_CHARACTERS = 200_000
 _OWN_FIELDS = frozenset({"id", "channel_values", "channel_versions", "versions_seen"})
 
 
 def place_of(config: RunnableConfig) -> tuple[str, str, str | None]:
     """thread_id, checkpoint_ns and checkpoint_id of a config; raises `ValueError` without a thread_id."""
     configurable = config.get("configurable", {})
-    if "thread_id" not in configurable:
+    if configurable.get("thread_id") is None:
         raise ValueError(
-            'the config has no thread_id: pass {"configurable": {"thread_id": "…"}}, the same after a crash'
+            "the config has no thread_id, or None, which would be one thread for all: "
+            'pass {"configurable": {"thread_id": "…"}}, the same after a crash'
         )
     checkpoint_id = configurable.get("checkpoint_id")
     return (
         str(configurable["thread_id"]),
-        str(configurable.get("checkpoint_ns") or ""),
-        None if checkpoint_id is None else str(checkpoint_id),
+        lane_of(namespace_of(config)),
+        str(checkpoint_id) if checkpoint_id else None,
     )
 
 
@@ -73,6 +82,19 @@ def checked_place_of(config: RunnableConfig) -> tuple[str, str, str | None]:
     """`place_of` a config whose thread_id may name a run."""
     run_id, lane, key = place_of(config)
     return checked(run_id), lane, key
+
+
+def namespace_of(config: RunnableConfig) -> str:
+    """checkpoint_ns of a config, of any length."""
+    return str(config.get("configurable", {}).get("checkpoint_ns") or "")
+
+
+def lane_of(checkpoint_ns: str) -> str:
+    """The lane of a namespace: itself, or of one that is too long what it begins with and a hash of it."""
+    if len(checkpoint_ns) <= _LANE_CHARACTERS:
+        return checkpoint_ns
+    hashed = blake2b(checkpoint_ns.encode(), digest_size=16).hexdigest()
+    return f"{checkpoint_ns[: _LANE_CHARACTERS - len(hashed) - 1]}~{hashed}"
 
 
 def config_of(thread_id: str, checkpoint_ns: str, checkpoint_id: str) -> RunnableConfig:
@@ -112,7 +134,7 @@ def put_change(
             (channel, encoder.node(channel, value, batch, lane=lane))
             for channel, value in checkpoint["channel_values"].items()
         ],
-        "extra": {"=": _extra(checkpoint, encoder)},
+        "extra": _extra_node(_extra(config, checkpoint, encoder), batch),
         "metadata": encoder.metadata(whole),
         "status": status,
     }
@@ -122,6 +144,15 @@ def put_change(
     if restart:
         change["restart"] = True
     return change
+
+
+def check_results(results: Iterable[tuple[str, Frozen | list[Frozen]]]) -> None:
+    """Raise `StateTooLarge` for results over the cap when they come: later, nobody may be left to hear of it."""
+    sizes: dict[str, int] = {}
+    for channel, frozen in results:
+        items = frozen if isinstance(frozen, list) else [frozen]
+        sizes[channel] = sizes.get(channel, 0) + sum(len(item.data) for item in items)
+    _check_size(sizes)
 
 
 def _check_size(sizes: Mapping[str, int]) -> None:
@@ -160,15 +191,34 @@ def writes_change(
     return change
 
 
-def _extra(checkpoint: Checkpoint, encoder: Encoder) -> dict[str, Any]:
-    extra: dict[str, Any] = {
+def _extra_node(extra: dict[str, Any], batch: Batch) -> parts.Node:
+    text = write(extra)
+    return {"=": extra} if len(text) <= _INLINE_CHARACTERS else parts.of_text(text, batch.texts)
+
+
+def _extra(config: RunnableConfig, checkpoint: Checkpoint, encoder: Encoder) -> dict[str, Any]:
+    versions = {
         "versions": _pairs(checkpoint["channel_versions"]),
         "seen": [[node, _pairs(versions)] for node, versions in checkpoint["versions_seen"].items()],
     }
+    channels = len(checkpoint["channel_versions"]) + len(checkpoint["versions_seen"])
+    # They are written with each checkpoint, and in a part of its own the service would take the names for secrets'.
+    extra: dict[str, Any] = versions if channels <= _READABLE_VERSIONS else {"packed": _pack(versions)}
+    _, lane, _ = place_of(config)
+    if (namespace := namespace_of(config)) != lane:
+        extra["namespace"] = namespace
     for name, value in checkpoint.items():
         if name not in _OWN_FIELDS:
             extra[name] = encoder.tagged(name, value)
     return extra
+
+
+def _pack(value: Any) -> str:
+    return b64encode(zlib.compress(write(value).encode())).decode()
+
+
+def _unpack(text: str) -> Any:
+    return from_json(zlib.decompress(b64decode(text)))
 
 
 def _pairs(mapping: Mapping[str, Any]) -> list[list[Any]]:
@@ -189,6 +239,9 @@ def tuple_of(entry: Entry, values: Values) -> CheckpointTuple:
     """The checkpoint tuple of an entry; every value it had, or an exception."""
     state = {channel: values.value(channel, node) for channel, node in entry.body.state}
     extra: dict[str, Any] = from_json(values.text(entry.body.extra or {"=": {}}))
+    if (packed := extra.pop("packed", None)) is not None:
+        extra |= _unpack(packed)
+    namespace = extra.pop("namespace", entry.lane)
     versions, seen = extra.pop("versions", ()), extra.pop("seen", ())
     checkpoint: dict[str, Any] = {name: values.decoded(value) for name, value in extra.items()}
     checkpoint |= {
@@ -199,10 +252,10 @@ def tuple_of(entry: Entry, values: Values) -> CheckpointTuple:
     }
     metadata = {name: values.decoded_metadata(value) for name, value in entry.metadata.items()}
     return CheckpointTuple(
-        config=config_of(entry.run_id, entry.lane, entry.key),
+        config=config_of(entry.run_id, namespace, entry.key),
         checkpoint=cast("Checkpoint", checkpoint),
         metadata=cast("CheckpointMetadata", metadata),
-        parent_config=None if entry.parent is None else config_of(entry.run_id, entry.lane, entry.parent),
+        parent_config=None if entry.parent is None else config_of(entry.run_id, namespace, entry.parent),
         pending_writes=pending_writes(entry.writes, values),
     )
 
@@ -222,7 +275,7 @@ def pending_writes(
             if index < 0 or place not in merged:
                 merged[place] = (channel, node)
     return [
-        (task_id, channel, values.value(channel, node))
+        (task_id, channel, values.value(channel, node, added=True))
         for (_, task_id, _), (channel, node) in sorted(merged.items(), key=lambda item: item[0])
         if only is None or channel in only
     ]
@@ -243,8 +296,8 @@ class DeltaWalk:
     def visit(self, entry: Entry, values: Values) -> None:
         """Take the next ancestor: its writes come before those met so far, its value ends the walk of a channel."""
         writes = pending_writes(entry.writes, values, only=self._open)
-        for write in reversed(writes):
-            self._found[write[1]]["writes"].insert(0, write)
+        for each in reversed(writes):
+            self._found[each[1]]["writes"].insert(0, each)
         for channel, node in entry.body.state:
             if channel in self._open:
                 self._found[channel]["seed"] = values.value(channel, node)

@@ -270,8 +270,8 @@ def _task_of(run_id: str, change: dict[str, Any]) -> tuple[str, str, str, str]:
 
 
 def _weakly(method: Callable[[], None]) -> Callable[[], None]:
-    """``method`` without keeping its object alive until the process ends."""
-    reference = weakref.WeakMethod(method)
+    """``method`` for `atexit`, without keeping its object alive until then; it goes with the object."""
+    reference = weakref.WeakMethod(method, lambda _: atexit.unregister(call))
 
     def call() -> None:
         if (alive := reference()) is not None:

@@ -52,3 +52,21 @@ class Remembered(Generic[Value]):
     def _drop(self, place: tuple[str, ...]) -> None:
         _, size_bytes = self._kept.pop(place, (None, 0))
         self._bytes -= size_bytes
+
+
+class Once:
+    """What was told, to tell it once; all may be told again after more than ``limit``. Thread-safe, without a lock."""
+
+    def __init__(self, limit: int = 1_000) -> None:
+        self._limit = limit
+        self._told: dict[tuple[str, ...], object] = {}
+
+    def is_new(self, *subject: str) -> bool:
+        """Whether it is to be told now."""
+        mark = object()
+        new = (
+            self._told.setdefault(subject, mark) is mark
+        )  # one step: of two threads one is told that it is new
+        if len(self._told) > self._limit:
+            self._told = {subject: mark}
+        return new

@@ -102,7 +102,12 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
         self._allow = allowed(allow)
         self._owns_client = client is None
         self._client = client or Client(
-            url, api_key=api_key, keep=keep, expire_after=expire_after, timeout_seconds=timeout_seconds
+            url,
+            api_key=api_key,
+            keep=keep,
+            expire_after=expire_after,
+            timeout_seconds=timeout_seconds,
+            retries=not watch,  # no step waits for a preview longer than it must
         )
         check_place(
             self._client, redact=redact, watch=watch, previews=local is not None or on_preview is not None
@@ -226,7 +231,7 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
             if "checkpoint_ns" in config.get("configurable", {}):
                 query["lane"] = lane
         if before is not None:
-            query["before"] = before.get("configurable", {}).get("checkpoint_id")
+            query["before"] = before.get("configurable", {}).get("checkpoint_id") or None
         if wanted:
             query["metadata"] = {name: metadata_value(value) for name, value in wanted.items()}
         return query
@@ -295,7 +300,7 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
                 restart=restart,
             ),
         )
-        return _mapping.config_of(run_id, lane, checkpoint["id"])
+        return _mapping.config_of(run_id, _mapping.namespace_of(config), checkpoint["id"])
 
     def put_writes(
         self,
@@ -316,10 +321,12 @@ class RunMemorySaver(BaseCheckpointSaver[str]):
         if key is not None and channels & _HALTING:
             self._threads.note_halt(run_id, key, asks=INTERRUPT in channels)
         deliver = self._outbox.send if channels & WRITES_IDX_MAP.keys() else self._outbox.linger
+        results = [(channel, self._encoder.frozen(channel, value)) for channel, value in writes]
+        _mapping.check_results(results)
         deliver(
             run_id,
             lambda batch: _mapping.writes_change(
-                config, writes, task_id=task_id, task_path=task_path, encoder=self._encoder, batch=batch
+                config, results, task_id=task_id, task_path=task_path, encoder=self._encoder, batch=batch
             ),
         )
         # Asked only now: whoever halts it after this sends what lingers.

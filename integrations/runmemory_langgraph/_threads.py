@@ -20,6 +20,7 @@ from langgraph.checkpoint.serde.types import ERROR, INTERRUPT
 from runmemory_core.client import around_forks
 from runmemory_core.model import RunStatus
 from runmemory_langgraph._mapping import place_of
+from runmemory_langgraph._remembering import Once
 
 logger = logging.getLogger("runmemory")
 
@@ -82,7 +83,7 @@ class Threads:
         self._unlock()
         around_forks(after_in_child=self._unlock)
         self._threads: OrderedDict[str, _Thread] = OrderedDict()
-        self._warned: set[tuple[str, str]] = set()
+        self._warned = Once()
 
     def _unlock(self) -> None:
         """Begin with a lock that nobody holds, also in a forked child."""
@@ -172,8 +173,7 @@ class Threads:
 
     def warn_once(self, run_id: str, subject: str, words: str) -> None:
         """Warn of a subject once for each thread."""
-        if (run_id, subject) not in self._warned:
-            self._warned.add((run_id, subject))
+        if self._warned.is_new(run_id, subject):
             logger.warning("runmemory: %s", words)
 
     def _of(self, run_id: str) -> _Thread:

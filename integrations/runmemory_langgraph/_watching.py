@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from os import PathLike
 from typing import Any
@@ -24,7 +25,8 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.types import INTERRUPT
 
-from runmemory_core import RunMemoryError
+from runmemory_core import RunMemoryError, StoreError, Unavailable
+from runmemory_core.client.spooling import FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS
 from runmemory_core.operations.tools import WouldSave
 from runmemory_langgraph import _mapping
 from runmemory_langgraph._saver import RunMemorySaver
@@ -48,6 +50,10 @@ class WatchingSaver(RunMemorySaver):
         self._in_memory = local is None
         self._on_preview = on_preview
         self._problem = ""
+        self._pause = FIRST_PAUSE_SECONDS
+        self._retry_at = 0.0
+        self._restarted: set[str] = set()
+        """Threads whose restart the service was not told of yet."""
         if self._in_memory:
             logger.warning(
                 "runmemory: watching only: checkpoints are kept in this process and end with it; pass local= to keep "
@@ -64,23 +70,48 @@ class WatchingSaver(RunMemorySaver):
             )
 
     def _preview(self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata) -> None:
-        run_id, lane, _ = _mapping.place_of(config)
+        run_id, lane, parent = _mapping.place_of(config)
         if lane:
             return
-        state = {
-            name: self._encoder.tagged(name, value) for name, value in checkpoint["channel_values"].items()
-        }
-        try:
-            reply = self._client.save_checkpoint(run_id, _mapping.label(metadata, checkpoint), state=state)
-        except RunMemoryError as error:
-            # A preview must never stop a run; the same problem is told once.
-            if error.code != self._problem:
-                self._problem = error.code
-                logger.warning("runmemory: no preview: %s", error)
+        if self._threads.note_put(
+            run_id, lane, checkpoint["id"], parent=parent, source=metadata.get("source", "")
+        ):
+            self._restarted.add(run_id)
+        if time.monotonic() < self._retry_at:
             return
-        self._problem = ""
+        try:
+            state = {
+                name: self._encoder.tagged(name, value)
+                for name, value in checkpoint["channel_values"].items()
+            }
+            if run_id in self._restarted:
+                self._client.resume(run_id)
+                self._restarted.discard(run_id)
+            reply = self._client.save_checkpoint(run_id, _mapping.label(metadata, checkpoint), state=state)
+        except (RunMemoryError, TypeError) as error:
+            self._note_problem(error)
+            return
+        self._problem, self._pause = "", FIRST_PAUSE_SECONDS
         if reply.would_save is not None and self._on_preview is not None:
             self._on_preview(reply.would_save)
+
+    def _note_problem(self, error: Exception) -> None:
+        """A preview must never stop a run, nor slow each step of it; the same problem is told once."""
+        problem = error.code if isinstance(error, RunMemoryError) else type(error).__name__
+        if isinstance(error, (Unavailable, StoreError)):
+            self._retry_at = time.monotonic() + self._pause
+            self._pause = min(LONGEST_PAUSE_SECONDS, self._pause * 2)
+        if problem != self._problem:
+            self._problem = problem
+            logger.warning("runmemory: no preview: %s", error)
+
+    def _loaded_from(self, config: RunnableConfig, found: CheckpointTuple | None) -> CheckpointTuple | None:
+        run_id, lane, asked = _mapping.place_of(config)
+        if not lane:
+            key = None if found is None else found.checkpoint["id"]
+            pending = () if found is None else found.pending_writes or ()
+            self._threads.note_loaded(run_id, key, pending, chosen=asked is not None)
+        return found
 
     # --- the local saver's methods, and what is shown of them -------------------------------------------
 
@@ -88,12 +119,14 @@ class WatchingSaver(RunMemorySaver):
         return self._local.get_next_version(current, channel)
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        return self._local.get_tuple(config)
+        return self._loaded_from(config, self._local.get_tuple(config))
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        return await self._local.aget_tuple(config)
+        return self._loaded_from(config, await self._local.aget_tuple(config))
 
     def list(self, config: RunnableConfig | None, **options: Any) -> Iterator[CheckpointTuple]:
+        if config is not None:
+            _mapping.place_of(config)
         return self._local.list(config, **options)
 
     def alist(self, config: RunnableConfig | None, **options: Any) -> AsyncIterator[CheckpointTuple]:
@@ -106,6 +139,7 @@ class WatchingSaver(RunMemorySaver):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
+        _mapping.place_of(config)
         put = self._local.put(config, checkpoint, metadata, new_versions)
         self._preview(config, checkpoint, metadata)
         return put
@@ -117,6 +151,7 @@ class WatchingSaver(RunMemorySaver):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
+        _mapping.place_of(config)
         put = await self._local.aput(config, checkpoint, metadata, new_versions)
         await asyncio.to_thread(self._preview, config, checkpoint, metadata)
         return put
@@ -141,9 +176,11 @@ class WatchingSaver(RunMemorySaver):
 
     def delete_thread(self, thread_id: str) -> None:
         self._local.delete_thread(thread_id)
+        self._threads.forget(thread_id)
 
     async def adelete_thread(self, thread_id: str) -> None:
         await self._local.adelete_thread(thread_id)
+        self._threads.forget(thread_id)
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         self._local.delete_for_runs(run_ids)

@@ -36,6 +36,7 @@ class Target:
     api_key: str | None
     timeout_seconds: float
     caller: Caller
+    retries: bool = True
 
     def __repr__(self) -> str:
         return f"Target({masked_url(self.url)!r}, api_key={'****' if self.api_key else None})"
@@ -54,6 +55,7 @@ def target(
     keep: int | None,
     expire_after: timedelta | None,
     redacts: bool = True,
+    retries: bool = True,
 ) -> Target:
     """The target for a client's arguments; raises `InvalidRequest` for ones that are wrong or contradict each other."""
     _check_type("url", url, (str, os.PathLike), "a text or a path")
@@ -70,7 +72,7 @@ def target(
     if url.startswith("sqlite:"):
         kept_for_ms = None if expire_after is None else int(expire_after.total_seconds() * 1_000)
         caller = replace(caller, limits=replace(caller.limits, keep=keep, kept_for_ms=kept_for_ms))
-        return Target(url.rstrip("/"), api_key, timeout_seconds, caller)
+        return Target(url.rstrip("/"), api_key, timeout_seconds, caller, retries)
     _check_remote(url)
     if keep is not None or expire_after is not None:
         raise InvalidRequest(
@@ -82,7 +84,7 @@ def target(
             "redacts=False is for an embedded store only: secrets must not leave this machine in clear",
             pointers={"/redacts": "embedded only"},
         )
-    return Target(url.rstrip("/"), api_key, timeout_seconds, caller)
+    return Target(url.rstrip("/"), api_key, timeout_seconds, caller, retries)
 
 
 def _check_remote(url: str) -> None:
@@ -239,7 +241,9 @@ def connect(where: Target) -> Transport:
     from runmemory_core.transports.http import HttpTransport  # noqa: PLC0415
 
     url, wire = _remote(where)
-    return HttpTransport(url, api_key=where.api_key, timeout_seconds=where.timeout_seconds, wire=wire)
+    return HttpTransport(
+        url, api_key=where.api_key, timeout_seconds=where.timeout_seconds, wire=wire, retries=where.retries
+    )
 
 
 def connect_async(where: Target) -> AsyncTransport:
@@ -251,4 +255,6 @@ def connect_async(where: Target) -> AsyncTransport:
     from runmemory_core.transports.http import AsyncHttpTransport  # noqa: PLC0415
 
     url, wire = _remote(where)
-    return AsyncHttpTransport(url, api_key=where.api_key, timeout_seconds=where.timeout_seconds, wire=wire)
+    return AsyncHttpTransport(
+        url, api_key=where.api_key, timeout_seconds=where.timeout_seconds, wire=wire, retries=where.retries
+    )

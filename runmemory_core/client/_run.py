@@ -231,7 +231,7 @@ def _name_of(key: object, number: int) -> str:
     if isinstance(key, str):
         return str(key)
     kind = type(key)
-    unfit = key is None or isinstance(key, bool | float | dict | list | set)
+    unfit = key is None or issubclass(kind, bool | float | dict | list | set)
     if unfit or (kind.__str__ is object.__str__ and kind.__repr__ is object.__repr__):
         raise InvalidRequest(
             f"the key of item {number:,} is of type {kind.__name__}, which names no item: pass key= to name items "

@@ -34,7 +34,8 @@ class AsyncClient:
     """Client for an event loop; the same methods as `Client`, awaited.
 
     ``url`` is a service or a file. Without it and key it is a file of this machine. ``keep`` and ``expire_after``
-    bound what an embedded store holds of the runs that this client wrote last. Safe to share between tasks of one loop.
+    bound what an embedded store holds of the runs that this client wrote last. With ``retries=False`` a service that
+    does not answer is asked only once. Safe to share between tasks of one loop.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class AsyncClient:
         keep: int | None = None,
         expire_after: timedelta | None = None,
         redacts: bool = True,
+        retries: bool = True,
     ) -> None:
         self._target = target(
             url,
@@ -54,6 +56,7 @@ class AsyncClient:
             keep=keep,
             expire_after=expire_after,
             redacts=redacts,
+            retries=retries,
         )
         self._closed = False
         self._redacts = redacts

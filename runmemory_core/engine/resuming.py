@@ -227,8 +227,11 @@ def warnings(at: Context, run: Any) -> Reply:
 def _left_with(run: Any, attempt: Any) -> Reply:
     """The status and error the run was left with, until its next save; no status when it just fell silent."""
     status, error = run["status"], run["error"]
-    saved_nothing = attempt is not None and run["seq"] == attempt["from_seq"] > run["generation_seq"]
-    if status == "running" and saved_nothing:
+    if (
+        status == "running"
+        and attempt is not None
+        and run["seq"] == attempt["from_seq"] > run["generation_seq"]
+    ):
         status, error = attempt["found"], error or attempt["crash_error"]
     found: Reply = {"run_status": status} if status in {"paused", "failed"} else {}
     return found | ({"error": error} if error is not None else {})

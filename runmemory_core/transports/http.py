@@ -14,7 +14,15 @@ import httpx
 from runmemory_core.errors import InvalidRequest, RunMemoryError, Unauthorized
 from runmemory_core.model import Reply
 from runmemory_core.operations.calls import Call
-from runmemory_core.transports.retries import Answer, Commands, Failure, Pause, Send, conversation
+from runmemory_core.transports.retries import (
+    PAUSES_SECONDS,
+    Answer,
+    Commands,
+    Failure,
+    Pause,
+    Send,
+    conversation,
+)
 from runmemory_core.transports.wires import REST, Wire
 
 Opened = TypeVar("Opened", httpx.Client, httpx.AsyncClient)
@@ -94,9 +102,18 @@ class HttpTransport:
 
     remote = True
 
-    def __init__(self, url: str, *, api_key: str | None, timeout_seconds: float, wire: Wire = REST) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        api_key: str | None,
+        timeout_seconds: float,
+        wire: Wire = REST,
+        retries: bool = True,
+    ) -> None:
         self.where = _without_userinfo(url)
         self._wire = wire
+        self._pauses = PAUSES_SECONDS if retries else ()
         self._open = _opener(httpx.Client, url, api_key, timeout_seconds)
         self._pools = {os.getpid(): self._open()}
 
@@ -107,7 +124,9 @@ class HttpTransport:
 
     def send(self, call: Call, /) -> Reply:
         path, headers, body = self._wire.request(call)
-        commands: Commands = conversation(self.where, jitter=_jitter(), read=self._wire.read)
+        commands: Commands = conversation(
+            self.where, jitter=_jitter(), read=self._wire.read, pauses=self._pauses
+        )
         report: Answer | Failure | None = None
         while True:
             try:
@@ -135,9 +154,18 @@ class AsyncHttpTransport:
 
     remote = True
 
-    def __init__(self, url: str, *, api_key: str | None, timeout_seconds: float, wire: Wire = REST) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        api_key: str | None,
+        timeout_seconds: float,
+        wire: Wire = REST,
+        retries: bool = True,
+    ) -> None:
         self.where = _without_userinfo(url)
         self._wire = wire
+        self._pauses = PAUSES_SECONDS if retries else ()
         self._open = _opener(httpx.AsyncClient, url, api_key, timeout_seconds)
         self._open()  # nothing connects before a loop runs, but what cannot work is told now
         self._pools: dict[tuple[int, asyncio.AbstractEventLoop], httpx.AsyncClient] = {}
@@ -152,7 +180,9 @@ class AsyncHttpTransport:
 
     async def send(self, call: Call, /) -> Reply:
         path, headers, body = self._wire.request(call)
-        commands: Commands = conversation(self.where, jitter=_jitter(), read=self._wire.read)
+        commands: Commands = conversation(
+            self.where, jitter=_jitter(), read=self._wire.read, pauses=self._pauses
+        )
         report: Answer | Failure | None = None
         while True:
             try:

@@ -5,7 +5,7 @@ Sending the same bytes again is safe, because the idempotency key inside them wa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from typing import Any, cast
@@ -53,8 +53,14 @@ Read = Callable[[Answer, str], Reply]
 Commands = Generator[Send | Pause, Answer | Failure | None, Reply]
 
 
-def conversation(where: str, *, jitter: Iterator[float] | None = None, read: Read | None = None) -> Commands:
-    """Yield what to do next until the reply is known; ``jitter`` gives factors around 1 for the pauses.
+def conversation(
+    where: str,
+    *,
+    jitter: Iterator[float] | None = None,
+    read: Read | None = None,
+    pauses: Sequence[float] = PAUSES_SECONDS,
+) -> Commands:
+    """Yield what to do next until the reply is known; ``jitter`` gives factors around 1 for the ``pauses``.
 
     ``read`` makes the reply of an answer where it is not the operation's own JSON.
 
@@ -63,7 +69,7 @@ def conversation(where: str, *, jitter: Iterator[float] | None = None, read: Rea
     """
     factors = jitter or repeat(1.0)
     problem, refusal = "", None
-    for pause in (*PAUSES_SECONDS, None):
+    for pause in (*pauses, None):
         report = yield Send()
         match report:
             case Answer(status=status, headers=headers):
@@ -85,9 +91,9 @@ def conversation(where: str, *, jitter: Iterator[float] | None = None, read: Rea
             yield Pause(min(LONGEST_PAUSE_SECONDS, max(wait or 0.0, pause * next(factors))))
     if refusal is not None:
         raise refusal  # the service was reached, and said what hinders it
-    tries = len(PAUSES_SECONDS) + 1
+    times = f", {len(pauses) + 1} times" if pauses else ""
     raise Unavailable(
-        f"{where} cannot be reached: {problem}, {tries} times. Nothing was confirmed: check the URL and that "
+        f"{where} cannot be reached: {problem}{times}. Nothing was confirmed: check the URL and that "
         "the service runs, then send the call again",
         url=where,
     )

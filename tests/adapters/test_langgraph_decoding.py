@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 import ormsgpack
+import pydantic.v1
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.serde.base import maybe_add_typed_methods
@@ -23,7 +24,7 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.event_hooks import register_serde_event_listener
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from runmemory_core.errors import RunMemoryError
 from runmemory_langgraph import _decoding
@@ -301,14 +302,16 @@ def test_a_class_defined_inside_another_is_refused_instead_of_becoming_a_dict() 
     value = to_json(SERDE.dumps_typed(Order.Line("a")))
     with pytest.raises(DecodingRefused, match="no such name at the top level"):
         decode(value, serde=SERDE)
-    assert decode(value, serde=SERDE, allow={Order.Line}) == {"sku": "a"}  # what LangGraph makes of it
+    assert decode(value, serde=SERDE, allow={Order.Line}) == Order.Line("a")
+    with pytest.raises(DecodingRefused, match="pass the class itself in allow"):
+        decode(value, serde=SERDE, allow={naming(Order.Line)})
 
 
 def test_a_datetime_of_another_class_is_refused_instead_of_becoming_text() -> None:
     value = to_json(SERDE.dumps_typed(OwnDatetime(2024, 1, 2)))
-    with pytest.raises(DecodingRefused, match="methods for datetime only"):
+    with pytest.raises(DecodingRefused, match="only fromisoformat of datetime is called"):
         decode(value, serde=SERDE)
-    assert decode(value, serde=SERDE, allow={OwnDatetime}) == "2024-01-02T00:00:00"
+    assert decode(value, serde=SERDE, allow={OwnDatetime}) == OwnDatetime(2024, 1, 2)
 
 
 # --- what is built --------------------------------------------------------------------------------------
@@ -375,6 +378,93 @@ def test_without_langgraphs_lists_its_values_need_to_be_allowed(monkeypatch: pyt
     with pytest.raises(DecodingRefused, match=r"builtins\.set"):
         decode(value, serde=SERDE)
     assert decode(value, serde=SERDE, allow=[set]) == [{1}, AIMessage("x")]
+
+
+# --- classes that changed since the save, and what each takes back ----------------------------------------
+
+
+class OldModel(pydantic.v1.BaseModel):
+    a: int = pydantic.v1.Field(alias="theA")
+
+
+class Aliased(BaseModel):
+    held: int = Field(alias="theHeld")
+    inner: list[Aliased] = []
+
+
+@dataclasses.dataclass
+class Counted:
+    a: int
+    total: int = dataclasses.field(init=False, default=0)
+
+
+class Corner(enum.Enum):
+    LOWER = (0, (1, 2))
+
+
+CHANGED = {
+    "a dataclass": ext(2, *naming(Order), {"gone": 1}),
+    "an enum": ext(0, *naming(Colour), "green"),
+    "a named tuple": ext(2, *naming(Point), {"x": 1, "y": 2}),
+    "a model": ext(5, *naming(Customer), {"name": 1}, "model_validate_json"),
+    "a model of pydantic v1": ext(4, *naming(OldModel), {"a": "text"}),
+    "another class of the same name": ext(5, *naming(Order), {"name": "x"}, "model_validate_json"),
+    "a safe class": ext(0, "uuid", "UUID", "text"),
+    "an array": ext(6, "|O", [1], "C", b"12345678"),
+    "a datetime": ext(3, "datetime", "datetime", "text", "fromisoformat"),
+}
+
+
+@pytest.mark.parametrize("derived", [False, True])
+@pytest.mark.parametrize(
+    "place", ["alone", "in a list in a dict", "in a message", "in a set", "in a snapshot"]
+)
+@pytest.mark.parametrize("kind", CHANGED)
+def test_a_class_that_does_not_take_what_was_saved_is_refused(
+    kind: str, place: str, *, derived: bool
+) -> None:
+    value = stored(HIDING_PLACES[place](CHANGED[kind]))
+    with pytest.raises(DecodingRefused, match="the class does not take"):
+        decode(value, serde=Derived() if derived else SERDE)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        Aliased(theHeld=1, inner=[Aliased(theHeld=2)]),
+        OldModel(theA=1),
+        Corner.LOWER,
+        {(1, ("a", 2))},
+        frozenset({(1, 2)}),
+    ],
+)
+def test_what_langgraph_would_hand_on_as_something_else_comes_back_as_it_was(value: Any) -> None:
+    assert decode(to_json(SERDE.dumps_typed(value)), serde=SERDE) == value
+
+
+def test_a_field_that_a_constructor_does_not_take_comes_back() -> None:
+    counted = Counted(1)
+    counted.total = 5
+    assert decode(to_json(SERDE.dumps_typed(counted)), serde=SERDE) == counted
+
+
+def test_a_class_defined_in_a_function_is_built_where_it_is_given_itself() -> None:
+    class Order(BaseModel):  # its name is that of another class of the module
+        n: int
+
+    value = to_json(SERDE.dumps_typed([Order(n=1)]))
+    with pytest.raises(DecodingRefused, match="the class does not take"):
+        decode(value, serde=SERDE)
+    assert decode(value, serde=SERDE, allow=[Order]) == [Order(n=1)]
+
+
+def test_a_removed_value_need_not_fit_its_field() -> None:
+    class Pinned(BaseModel):
+        token: int
+
+    pinned = to_json(SERDE.dumps_typed(Pinned(token=1)))
+    pinned["value"]["token"] = "[removed]"
+    assert decode(pinned, serde=SERDE, allow=[Pinned]).token == "[removed]"
 
 
 # --- other serializers ----------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ saver.put_writes(at, [("x", "parent")], "task-0")
 held, done = Event(), Event()
 encoder, outbox = saver._encoder, saver._outbox
 locks = [
-    *outbox._sending, outbox._guard, encoder._lock, encoder._lists._lock,
+    *outbox._sending, outbox._guard, encoder._memories._lock, encoder._lists._lock,
     saver._loaded._lock, saver._threads._lock, _threads._roots_put._lock,
 ]
 

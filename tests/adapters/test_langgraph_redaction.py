@@ -1,6 +1,10 @@
 """Secrets: what is removed, who is told, and how it comes back."""
 
+import operator
+from typing import Annotated, Any, TypedDict
+
 import pytest
+from langgraph.graph import END, START, StateGraph
 from pydantic import SecretStr
 
 from runmemory_core import InvalidRequest
@@ -52,7 +56,12 @@ def test_whoever_asks_is_told_of_each_value_that_was_removed(saver_maker):
 
 
 def test_removed_values_are_put_back_on_loading(saver_maker):
-    secrets = {("config", "/0/api_key"): "back", ("config", "/1/login/token"): "again", ("password", ""): "p"}
+    secrets = {
+        ("config", "/0/api_key"): "back",
+        ("config", "/-/api_key"): "new",
+        ("config", "/1/login/token"): "again",
+        ("password", ""): "p",
+    }
     given = {
         "config": [{"api_key": "a"}, {"login": Login(user="u", token=SecretStr("t"))}],
         "password": "x",
@@ -73,7 +82,35 @@ def test_removed_values_are_put_back_on_loading(saver_maker):
     assert values["config"][1]["login"].token.get_secret_value() == "again"
     assert values["password"] == "p"
     assert values["other"] == "[removed]"  # nothing is known of it, so it stays
-    assert found.pending_writes == [("task", "config", [{"api_key": "back"}, 2])]
+    assert found.pending_writes == [("task", "config", [{"api_key": "new"}, 2])]
+
+
+@pytest.mark.parametrize("length", [3, 12])
+def test_what_was_told_of_a_growing_list_puts_each_secret_back_in_its_place(saver_maker, length):
+    vault = {}
+    given = []
+
+    def told(channel, pointer):
+        vault[channel, pointer] = given[int(pointer.split("/")[1])]["api_key"]
+
+    def add(state):
+        given.append({"api_key": f"k{len(state['items'])}"})
+        return {"items": given[-1:]}
+
+    class State(TypedDict):
+        items: Annotated[list, operator.add]
+
+    def built(saver):
+        graph = StateGraph(State).add_node("add", add).add_edge(START, "add")
+        graph.add_conditional_edges("add", lambda state: "add" if len(state["items"]) < length else END)
+        return graph.compile(checkpointer=saver)
+
+    config: Any = {**THREAD, "recursion_limit": 50}
+    with saver_maker(on_redact=told) as saver:
+        built(saver).invoke({"items": []}, config, durability="sync")
+    assert [*vault] == [("items", f"/{index}/api_key") for index in range(length)]
+    with saver_maker(restore=lambda *asked: vault.get(asked)) as saver:
+        assert built(saver).get_state(THREAD).values["items"] == given
 
 
 def test_a_credential_inside_a_text_is_kept_and_warned_of_once_for_each_path(saver_maker, caplog):

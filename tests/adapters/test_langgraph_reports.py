@@ -1,6 +1,7 @@
 """What users of other savers reported, one test for each row of the list, by its number.
 
-A test fails on a saver with that fault; where a whole file is about a row, the shortest form of it stands here.
+A test fails on a saver with that fault, which `test_langgraph_faults` shows for some of them; where a whole file is
+about a row, the shortest form of it stands here.
 """
 
 from __future__ import annotations

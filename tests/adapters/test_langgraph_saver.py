@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_type_hints
 
+import numpy as np
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.base import Checkpoint, empty_checkpoint
@@ -215,6 +216,17 @@ def test_an_integer_thread_id_is_its_decimal_string(saver):
 def test_a_config_without_thread_id_says_what_is_missing(saver):
     with pytest.raises(ValueError, match="thread_id"):
         saver.get_tuple({"configurable": {}})
+
+
+@pytest.mark.parametrize(
+    "array", [np.array(["a", {}], dtype=object), np.array([(1, 2.0)], dtype=[("n", "<i4"), ("x", "<f8")])]
+)
+def test_an_array_of_which_only_addresses_would_be_saved_is_refused_by_channel_and_path(saver, array):
+    for value, where in ((array, "/"), ({"deep": [array]}, "/deep/0"), ([1, array], "/1")):
+        with pytest.raises(TypeError, match=f"channel 'work' holds a NumPy array .* at {where}, "):
+            put(saver, {"work": value})
+    put(saver, {"work": ["|O", {"dtype": "|V8"}, np.array([1])]})
+    assert values_at(saver)["work"][:2] == ["|O", {"dtype": "|V8"}]
 
 
 def test_a_value_that_cannot_be_saved_is_named_by_channel_and_path(saver):

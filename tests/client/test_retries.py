@@ -295,3 +295,10 @@ def test_over_both_wires_nobodys_answer_means_out_of_reach(wire: Wire, failure: 
     assert len(pauses) == 3
     assert type(raised) is Unavailable
     assert "cannot be reached" in raised.detail
+
+
+def test_without_retries_the_service_is_asked_once():
+    commands = conversation("https://host", pauses=())
+    assert isinstance(commands.send(None), Send)
+    with pytest.raises(Unavailable, match="cannot be reached: refused\\. Nothing"):
+        commands.send(Failure("refused"))
