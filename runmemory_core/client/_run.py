@@ -231,8 +231,8 @@ def _name_of(key: object, number: int) -> str:
     if isinstance(key, str):
         return str(key)
     kind = type(key)
-    unfit = key is None or issubclass(kind, bool | float | dict | list | set)
-    if unfit or (kind.__str__ is object.__str__ and kind.__repr__ is object.__repr__):
+    says_nothing = kind.__str__ is object.__str__ and kind.__repr__ is object.__repr__
+    if says_nothing or key is None or issubclass(kind, (bool, float, dict, list, set)):
         raise InvalidRequest(
             f"the key of item {number:,} is of type {kind.__name__}, which names no item: pass key= to name items "
             "by a text or a whole number",
