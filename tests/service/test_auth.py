@@ -87,4 +87,6 @@ def test_a_watch_key_reads_the_storage_interface_and_writes_nothing(service: Ser
     commit = {"run_id": run_id, "adapter": "test", "operations": [{"op": "put", "key": "1"}]}
     written = service.ask("POST", "/api/store/commit", commit, key=watch)
     assert (written.status, written.code) == (403, "account_required")
-    assert service.ask("POST", "/api/store/fetch", {"run_id": run_id}, key=watch).status == 200
+    # A graph that begins is told before a node has run; what was kept before a downgrade stays readable.
+    assert service.ask("POST", "/api/store/fetch", {"run_id": run_id}, key=watch).status == 403
+    assert service.ask("POST", "/api/store/history", {"run_id": run_id}, key=watch).status == 200
