@@ -184,9 +184,9 @@ def test_the_local_command_connects(clients: Clients, service: Service, tmp_path
     command = tmp_path / "runmemory"
     command.write_text(f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -m runmemory_core.cli "$@"\n')
     command.chmod(0o755)
-    here = Clients(
-        clients.folder, clients.home, clients.environment | {"PATH": local_path(clients, tmp_path)}
-    )
+    # Who has a service's key set means that service, and the local command refuses to save elsewhere.
+    without = {name: value for name, value in clients.environment.items() if name != "RUNMEMORY_API_KEY"}
+    here = Clients(clients.folder, clients.home, without | {"PATH": local_path(clients, tmp_path)})
     pasted(here, "mcp_add_local.sh", service)
     assert re.search(r"run-memory: runmemory mcp - \S* ?Connected", here.run(["claude", "mcp", "list"]))
     assert re.search(r"run-memory\s+runmemory\s+mcp", here.run(["codex", "mcp", "list"]))
