@@ -206,16 +206,7 @@ def _record(
     at: Context, run: Any, request: Commit, heads: dict[str, str | None], *, marks: Marks, sizes: Sizes
 ) -> list[int]:
     ids = {"account_id": at.account_id, "run": run["run"]}
-    # What only a scrubbed value named is not kept.
-    for address in named(request) & request.parts.keys():
-        at.tx.run(
-            "add_part",
-            **ids,
-            address=address,
-            bytes=sizes.texts[address],
-            list_bytes=sizes.pages.get(address),
-            body=pack(request.parts[address]),
-        )
+    _add_parts(at, ids, request, sizes)
     lanes: dict[str, int] = {}
     evicted: dict[str, str] = {}
     results: dict[tuple[int, str], list[tuple[str, str]]] = {}
@@ -257,6 +248,19 @@ def _record(
     _evict(at, run["run"], lanes, before=run["seq"], after=seq)
     at.count_call()
     return seqs
+
+
+def _add_parts(at: Context, ids: dict[str, int], request: Commit, sizes: Sizes) -> None:
+    # What only a scrubbed value named is not kept.
+    for address in named(request) & request.parts.keys():
+        at.tx.run(
+            "add_part",
+            **ids,
+            address=address,
+            bytes=sizes.texts[address],
+            list_bytes=sizes.pages.get(address),
+            body=pack(request.parts[address]),
+        )
 
 
 def _result(change: Change) -> tuple[str, str]:
